@@ -294,6 +294,19 @@ def test_capacity_without_some_nodes(run, write, make_node, make_pod):
     assert got.stderr == 'moorage: --exclude-nodes: there is no node "c"\n'
 
 
+def test_capacity_in_gangs(run, write, make_node, make_pod):
+    nodes = write("nodes.yaml", make_node("a"), make_node("b"))
+    question = ("simulate", "capacity", "-f", nodes, "--pod", write("pod.yaml", make_pod("x")))
+    got = run(*question, "--gang", "3")
+    assert got.stdout.startswith("2 gangs of 3 pods like default/x fit. The next one needs 3 pods")
+    assert json.loads(run(*question, "--gang", "3", "-o", "json").stdout)["fits"] == 2
+    got = run(*question, "--gang", "9")
+    assert (got.exit_code, got.stdout[:27]) == (1, "No gangs of 9 pods like def")
+    two = write("two.yaml", make_pod("x"), make_pod("y"))
+    got = run(*question[:-1], two, "--gang", "2")
+    assert (got.exit_code, "--gang counts gangs of one pod" in got.stderr) == (2, True)
+
+
 def test_capacity_of_several_pods(run, write, make_node, make_pod):
     nodes = write("nodes.yaml", make_node("a"), make_node("b"))
     pods = write("pods.yaml", make_pod("x"), make_pod("y"))

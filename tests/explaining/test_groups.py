@@ -14,9 +14,11 @@ def test_a_gang_that_does_not_fit():
     found = explain([*nodes, *gang("g", 9)], "g-0", CONFIG)
     assert found.picked == ""
     assert "needs 9 pods, and at most 8 of 9 pending members fit" in str(found)
-    reason = "for 1: 0/2 nodes are available: 2 Insufficient cpu."
-    assert f"8 of 9 members fit; {reason}" in found.advice
-    assert found.to_dict()["podGroup"]["placements"][0]["fit"] == 8
+    reason = "for 1: 0/2 nodes are available: 2 Insufficient cpu"
+    more = "1 more node like n0 would be enough"
+    assert f"8 of 9 members fit; {reason}; {more}." in found.advice
+    [placement] = found.to_dict()["podGroup"]["placements"]
+    assert (placement["fit"], placement["moreNodes"]) == (8, {"nodes": 1, "like": "n0"})
 
 
 def test_the_placements_of_a_gang():
@@ -30,6 +32,25 @@ def test_the_placements_of_a_gang():
         "b: 8 of 9 members fit",
         "a: 1 of 9 members fit",
     ]
+
+
+@pytest.mark.parametrize(
+    ("cpu", "spec", "expected"),
+    [
+        pytest.param("1", {}, ["3 more nodes like b0 would be enough", "4 more"], id="room"),
+        pytest.param("4", {}, ["16 more nodes", "17 more"], id="one member per node"),
+        pytest.param("5", {}, ["", ""], id="no node is large enough"),
+        pytest.param("1", {"nodeSelector": {"no": "node"}}, ["", ""], id="more than room"),
+    ],
+)
+def test_how_many_more_nodes_a_rack_needs(cpu, spec, expected):
+    nodes = [node("a0", rack="a"), node("b0", rack="b"), node("b1", rack="b")]
+    constraint = {"schedulingConstraints": {"topology": [{"key": RACK}]}}
+    members = [pod(f"g-{i}", "g", cpu, **spec) for i in range(18)]
+    found = explain([*nodes, group("g", 18, **constraint), *members], "g-0", CONFIG)
+    lines = [line for line in found.advice if " of 18 members fit" in line]
+    for line, text in zip(lines[-2:], expected, strict=True):
+        assert (text in line) if text else ("more node" not in line)
 
 
 def test_a_gang_that_fits_needs_no_explanation():

@@ -147,7 +147,7 @@ def test_a_drain_as_the_drain_command_answers_it():
         ("requests", "default/big:cpu=lots", "cpu=lots is not an amount"),
         ("requests", "default/big", "must be POD:RESOURCE=AMOUNT"),
         ("tolerate", "default/big", "must be POD:KEY"),
-        ("sell", "a", "change 'sell': must be one of weight, add"),
+        ("sell", "a", "change 'sell': must be one of weight, queue, add"),
     ],
 )
 def test_bad_changes(kind, text, message):

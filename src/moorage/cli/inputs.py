@@ -102,12 +102,13 @@ def _size(path: str) -> int:
 def pods(path: str, cluster: "Iterable[KubeObject]") -> "tuple[list[KubeObject], list[KubeObject]]":
     """The pods and workloads of a file, and the objects that come with them.
 
-    Those are the classes, claims and claim templates of the file that the cluster does not have.
+    Those are the classes, claims, claim templates and pod groups of the file that the cluster does
+    not have.
     """
     from moorage.api import manifests
     from moorage.api.devices import DeviceClass, ResourceClaim, ResourceClaimTemplate
     from moorage.api.pod import Pod
-    from moorage.api.pod_groups import PodGroup
+    from moorage.api.pod_groups import PodGroup, Workload
     from moorage.api.policy import PriorityClass
     from moorage.api.storage import PersistentVolumeClaim, StorageClass
     from moorage.cli import cautions
@@ -122,7 +123,8 @@ def pods(path: str, cluster: "Iterable[KubeObject]") -> "tuple[list[KubeObject],
         raise InputError(f"{path}: a Pod or a workload is expected, there is none")
     known = {_identity(obj) for obj in cluster}
     devices = (ResourceClaim, ResourceClaimTemplate, DeviceClass)
-    kinds = (PersistentVolumeClaim, StorageClass, PriorityClass, PodGroup, *devices)
+    groups = (PodGroup, Workload)
+    kinds = (PersistentVolumeClaim, StorageClass, PriorityClass, *groups, *devices)
     along: list[KubeObject] = [
         obj for obj in found if isinstance(obj, kinds) and _identity(obj) not in known
     ]

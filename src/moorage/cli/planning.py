@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from moorage.api.config import Source
     from moorage.api.meta import KubeObject
     from moorage.planning.capacity import Capacity
+    from moorage.planning.gangs import GangCapacity
     from moorage.planning.pod_sets import PodSetCapacity
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -39,6 +40,15 @@ NO = 1
     help="A file with Pods, or workloads whose pods are counted. With several of them, whole sets "
     "of one pod each are counted. May be repeated; a file that is named twice counts twice.",
 )
+@click.option(
+    "--gang",
+    "gang_size",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Count whole gangs of N pods. Default: pods are counted, or gangs if the pod belongs to a "
+    "PodGroup with a minCount. All pods of a gang are in one topology domain if the PodGroup has "
+    "a constraint.",
+)
 @options.configuration
 @options.seed
 @click.option(
@@ -52,7 +62,7 @@ NO = 1
     default=1,
     show_default=True,
     metavar="N",
-    help="Exit with code 1 if fewer than N pods or sets fit.",
+    help="Exit with code 1 if fewer than N pods, sets or gangs fit.",
 )
 @click.option(
     "--most",
@@ -60,7 +70,7 @@ NO = 1
     default=1_000_000,
     show_default=True,
     metavar="N",
-    help="Stop counting at N pods or sets.",
+    help="Stop counting at N pods, sets or gangs.",
 )
 @click.option(
     "--exclude-nodes",
@@ -77,6 +87,7 @@ def capacity(
     context: click.Context,
     paths: tuple[str, ...],
     pod_files: tuple[str, ...],
+    gang_size: int | None,
     config_file: str | None,
     seed: int,
     pool_label: str | None,
@@ -91,10 +102,12 @@ def capacity(
 
     Pending pods of the input are placed first. Then copies of the pod are scheduled one by one
     until one does not fit. No pod is preempted. With several pods the answer is the number of whole
-    sets that fit together, and the number of each pod that fits alone.
+    sets that fit together, and the number of each pod that fits alone. With --gang the answer is
+    the number of whole gangs.
     """
     from moorage.planning.capacity import capacity as answer_capacity
     from moorage.planning.excluded_nodes import without_nodes
+    from moorage.planning.gangs import gang_capacity, is_gang
     from moorage.planning.pod_sets import pod_sets
 
     manifest = inputs.cluster(paths)
@@ -106,14 +119,18 @@ def capacity(
         objects = [*objects, *along]
     if excluded:
         objects = without_nodes(objects, excluded)
+    counts_gangs = gang_size is not None or (len(pods) == 1 and is_gang(pods[0], objects))
+    if counts_gangs and len(pods) > 1:
+        raise click.UsageError("--gang counts gangs of one pod; --pod has several")
+    ask: Callable[..., Capacity | PodSetCapacity | GangCapacity]
+    if counts_gangs:
+        ask = partial(gang_capacity, pod=pods[0], size=gang_size)
+    elif len(pods) == 1:  # A single pod has a more detailed answer than a set.
+        ask = partial(answer_capacity, pod=pods[0])
+    else:
+        ask = partial(pod_sets, pods=pods)
     with ProgressBar("placing") as progress:
-        # A single pod has a more detailed answer than a set.
-        ask = (
-            partial(answer_capacity, pod=pods[0])
-            if len(pods) == 1
-            else partial(pod_sets, pods=pods)
-        )
-        answer: Capacity | PodSetCapacity = ask(
+        answer = ask(
             objects,
             config=config_file,
             seed=seed,
@@ -247,6 +264,7 @@ def _changes(command: F) -> F:
     for kind, metavar, text in reversed(
         (
             ("weight", "PLUGIN:WEIGHT", "Change the weight of a score plugin."),
+            ("queue", "QUEUE:max.cpu=8,weight=2", "Change guaranteed, max or weight of a queue."),
             ("add", "NODE:COUNT", "Add nodes like a node, or of a NodePool."),
             ("pods", "POD:COUNT", "Add pods like a pod (namespace/name)."),
             ("requests", "POD:cpu=2,memory=4Gi", "Change what a pod requests in total."),

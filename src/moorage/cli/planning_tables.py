@@ -1,7 +1,7 @@
 """The answers to planning questions on a terminal: `show` has a form for each type of answer."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import singledispatch
 from pathlib import Path
 
@@ -18,9 +18,12 @@ from moorage.planning.cheapest_mix import MixCost
 from moorage.planning.compact import Compaction
 from moorage.planning.compare import Comparison, ConfigOutcome, Moves
 from moorage.planning.drain import DrainResult, RemainingPod
+from moorage.planning.gangs import GangCapacity
 from moorage.planning.pod_sets import PodSetCapacity
+from moorage.planning.queue_changes import QueueEffect, QueueFigures
 from moorage.planning.replay import Replay, Rerun
 from moorage.planning.what_if import WhatIfAnswer
+from moorage.reporting import axes
 from moorage.sim.results.result import by_reason, percentile
 
 MOST_MOVES = 30
@@ -97,6 +100,52 @@ def _pools(answer: Capacity) -> Table:
         table.add_row(
             pool.name, f"{pool.nodes:,}", f"{pool.usable:,}", f"{pool.fits:,}", Text(lacking)
         )
+    return table
+
+
+@show.register
+def _(answer: GangCapacity, skipped: Counter[str], *, show_all: bool) -> None:
+    page = ConsolePage()
+    page.put(_gangs_headline(answer))
+    if answer.pending_before:
+        are = "is" if answer.pending_before == 1 else "are"
+        page.note(f"{texts.count(answer.pending_before, 'pod')} of the cluster {are} pending")
+    if answer.next is not None and answer.next.placements:
+        page.section("The next gang")
+        for line in answer.next.lines:
+            page.note(line)
+    if answer.fits:
+        page.section()
+    if answer.fits and answer.shape.topology_key:
+        page.put(_counted(answer.shape.topology_key, "gangs", answer.placements))
+    elif answer.fits:
+        page.put(_counted("pool", "pods of gangs", answer.pools))
+    if show_all and answer.nodes:
+        page.section(f"{texts.count(len(answer.nodes), 'node')} get pods")
+        page.put(_counts(sorted(answer.nodes.items(), key=lambda item: (-item[1], item[0]))))
+    page.skipped(skipped)
+
+
+def _gangs_headline(answer: GangCapacity) -> Text:
+    size, key = answer.shape.size, answer.shape.topology_key
+    gangs = f"gangs of {texts.count(size, 'pod')} like {answer.pod}"
+    gangs += f", each in one {key}," if key else ""
+    if not answer.fits:
+        text = Text(f"No {gangs} fit: a gang {answer.message.rstrip('.')}.")
+        text.highlight_words(["No"], output.BAD)
+        return text
+    text = Text(f"{'At least ' if answer.is_limited else ''}{answer.fits:,} {gangs} fit")
+    more = "; the counting stopped there." if answer.is_limited else "."
+    text.append(f"{more}" if not answer.message else f". The next one {answer.message}.")
+    text.highlight_regex(r"^(At least )?[\d,]+", output.GOOD)
+    return text
+
+
+def _counted(name: str, what: str, counts: Mapping[str, int]) -> Table:
+    table = output.table(name)
+    table.add_column(what, justify="right", style=output.GOOD)
+    for each, count in counts.items():
+        table.add_row(each, f"{count:,}")
     return table
 
 
@@ -231,6 +280,9 @@ def _(answer: WhatIfAnswer, skipped: Counter[str], *, show_all: bool) -> None:
         )
         if unpriced := len(answer.cost.after.unpriced):
             page.note(f"{texts.count(unpriced, 'node')} without a price not counted")
+    if answer.queues:
+        page.section("Queues")
+        page.put(_queue_effects(answer.queues))
     most = None if show_all else MOST_MOVES
     if answer.placed:
         page.section(f"{texts.count(len(answer.placed), 'pod')} placed")
@@ -242,6 +294,28 @@ def _(answer: WhatIfAnswer, skipped: Counter[str], *, show_all: bool) -> None:
     _show_reasons(page, "blocked by disruption budgets", answer.blocked)
     _show_reasons(page, "lost", answer.lost)
     page.skipped(skipped)
+
+
+def _queue_effects(effects: Sequence[QueueEffect]) -> Table:
+    """Two rows per queue: without and with the changes."""
+    has_waits = any(each.after.waits is not None for each in effects)
+    waits = ["mean wait", "longest"] if has_waits else []
+    heads = ["entitled", "share", "on nodes", "pending", "reclaimed", *waits]
+    table = output.table("queue", "", numbers=heads)
+    for each in effects:
+        reclaimed = f"{each.reclaimed:,}" if each.reclaimed else ""
+        table.add_row(each.name, "before", *_queue_row(each.before, "", has_waits=has_waits))
+        table.add_row("", "after", *_queue_row(each.after, reclaimed, has_waits=has_waits))
+    return table
+
+
+def _queue_row(figures: QueueFigures, reclaimed: str, *, has_waits: bool) -> list[str]:
+    row = [f"{figures.entitled:.0%}", f"{figures.share:.0%}"]
+    row += [f"{figures.running:,}", f"{figures.pending:,}", reclaimed]
+    waits = figures.waits
+    if has_waits and waits is not None and waits.count:
+        return [*row, axes.span(waits.mean), axes.span(waits.max)]
+    return [*row, "-", "-"] if has_waits else row
 
 
 # Added nodes

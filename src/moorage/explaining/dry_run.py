@@ -7,7 +7,6 @@ reason may have another reason after that.
 
 import copy
 import difflib
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -19,20 +18,18 @@ from moorage.api.config import Source
 from moorage.api.config import load as load_config
 from moorage.api.meta import KubeObject
 from moorage.api.pod import Pod
-from moorage.api.pod_groups import PodGroup, group_key
+from moorage.api.pod_groups import group_key
 from moorage.api.server_requests import DeallocateResourceClaim, DeleteResourceClaim
 from moorage.core.cycle import Decision
 from moorage.core.observations import Added
-from moorage.core.pod_group_cycle import PodGroupCycle
-from moorage.core.pod_group_placements import PlacementError
 from moorage.core.scheduler import Scheduler
 from moorage.errors import InputError, PluginError
 from moorage.expansion import expand
 from moorage.expansion.device_claims import with_claims
+from moorage.explaining import groups
 from moorage.explaining.explanation import (
     Explanation,
     GroupExplanation,
-    PlacementExplanation,
 )
 from moorage.framework.cluster import Rejection
 from moorage.framework.post_filter import PostFiltered
@@ -105,7 +102,7 @@ class DryRun:
         key = group_key(pod)
         if key and explained.gate is None and self.scheduler.groups is not None:
             if key not in self._groups:
-                self._groups[key] = _explain_group(self.scheduler, self.scheduler.groups, key)
+                self._groups[key] = groups.explain(self.scheduler, key)
             _add_group(explained, self._groups[key])
         return explained
 
@@ -144,30 +141,6 @@ def _explain(scheduler: Scheduler, pod: Pod, runs_on: str) -> Explanation:
         return Explanation(pod, runs_on=runs_on, gate=gate, advice=[line] if line else [])
     decision = scheduler.cycle.decide(profile, pod, scheduler.templates.of(pod), 0.0)
     return of_decision(decision, runs_on)
-
-
-def _explain_group(
-    scheduler: Scheduler, groups: PodGroupCycle, key: str
-) -> GroupExplanation | None:
-    """Why a group does not fit; None if it does."""
-    group, known = scheduler.cluster.get(PodGroup, key), scheduler.cluster.members(key)
-    if known is None:
-        return None
-    trials, error = [], ""
-    try:
-        trials = groups.trials(key, 0.0)
-    except PlacementError as failure:
-        error = str(failure)
-    if any(trial.result.goes_on for trial in trials):
-        return None
-    placements = []
-    for trial in trials:
-        reasons = Counter(m.status.message for m in trial.members if not m.node)
-        fit = sum(bool(member.node) for member in trial.members)
-        placements.append(PlacementExplanation(trial.placement.name, fit, dict(reasons)))
-    needed = 1 if group is None else group.min_count or 1
-    tried = len(trials[0].members) if trials else len(known.unscheduled)
-    return GroupExplanation(key, needed, len(known.scheduled), tried, placements, error)
 
 
 def _add_group(explained: Explanation, group: GroupExplanation | None) -> None:

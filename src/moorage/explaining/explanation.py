@@ -42,6 +42,17 @@ class FunnelStep(NamedTuple):
     left: int
 
 
+class MoreNodes(NamedTuple):
+    """How many more nodes like a node would be enough."""
+
+    nodes: int
+    like: str
+
+    def __str__(self) -> str:
+        are = "node" if self.nodes == 1 else "nodes"
+        return f"{self.nodes} more {are} like {self.like} would be enough"
+
+
 class PlacementExplanation(NamedTuple):
     """How many members of a group fit into a part of the cluster, and why the others do not."""
 
@@ -49,6 +60,13 @@ class PlacementExplanation(NamedTuple):
     fit: int
     # Reasons with the number of members that have each.
     reasons: dict[str, int]
+    # If room is all that is missing.
+    more_nodes: MoreNodes | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The placement as plain data."""
+        more = {} if self.more_nodes is None else {"moreNodes": self.more_nodes._asdict()}
+        return {"name": self.name, "fit": self.fit, "reasons": self.reasons, **more}
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +102,8 @@ class GroupExplanation:
             text = f"{where}{each.fit} of {self.tried} members fit"
             for reason, count in each.reasons.items():
                 text += f"; for {count}: {reason.rstrip('.')}"
+            if each.more_nodes is not None:
+                text += f"; {each.more_nodes}"
             found.append(f"{text}.")
         return found
 
@@ -94,7 +114,7 @@ class GroupExplanation:
             "minCount": self.needed,
             "scheduled": self.scheduled,
             "pending": self.tried,
-            "placements": [each._asdict() for each in self.placements],
+            "placements": [each.to_dict() for each in self.placements],
             **({"error": self.error} if self.error else {}),
         }
 

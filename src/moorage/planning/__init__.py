@@ -1,6 +1,7 @@
 """Planning questions about a cluster: each is a function over objects with a frozen answer.
 
     capacity    how many more of this pod fit, and what runs out first
+    gangs       the same for gangs of a shape
     pod_sets    the same for sets of several pods
     drain       what moves where if these nodes go, and what holds them up
     add_nodes   the fewest nodes of given templates until everything fits

@@ -3,6 +3,7 @@
 A change is a text, the same in the web UI and on the command line:
 
     weight     PLUGIN:WEIGHT                the weight of a score plugin
+    queue      QUEUE:max.cpu=100,weight=2   the limits of a queue (see `queue_changes`)
     add        NODE:COUNT, POOL:COUNT       more nodes like a node, or of a NodePool
     pods       POD:COUNT                    more pods like a pod
     requests   POD:cpu=2,memory=4Gi         what a pod requests in total
@@ -33,20 +34,23 @@ from moorage.api.devices import ResourceSlice
 from moorage.api.meta import KubeObject
 from moorage.api.node import Node, NodePool
 from moorage.api.pod import Container, Pod, Toleration
+from moorage.api.queues import ElasticQuota, Queue
 from moorage.api.storage import CSINode
 from moorage.controllers import cordon
 from moorage.errors import InputError
 from moorage.expansion import children
 from moorage.planning import drain as draining
-from moorage.planning import node_templates
+from moorage.planning import node_templates, queue_changes
 from moorage.planning.compare import Moves, plain_moves
 from moorage.planning.drain import DrainResult, recreated
 from moorage.planning.input_cluster import InputCluster, Objects, belongs_to_node
 from moorage.planning.packing import Packing
 from moorage.planning.prices import ClusterCost, PriceList
+from moorage.planning.queue_changes import QueueEffect, QueueState
 
 KINDS = (
     "weight",
+    "queue",
     "add",
     "pods",
     "requests",
@@ -106,6 +110,8 @@ class WhatIfAnswer:
     packing: Packing
     # None without prices.
     cost: CostChange | None = None
+    # What changes for each queue, if a queue is changed.
+    queues: tuple[QueueEffect, ...] = ()
 
     @property
     def is_clean(self) -> bool:
@@ -125,6 +131,7 @@ class WhatIfAnswer:
             "pendingBefore": self.pending_before,
             "pendingAfter": self.pending_after,
             **({} if self.cost is None else {"cost": self.cost.to_dict()}),
+            **({"queues": {it.name: it.to_dict() for it in self.queues}} if self.queues else {}),
         }
 
 
@@ -159,6 +166,10 @@ def what_if(
     if changed is not cluster.config:
         packing = Packing(cluster.objects, changed, seed=seed)
         draining.place_pending(packing)
+    queues_before = None
+    if any(kind == "queue" for kind, _ in changes):
+        queue_changes.require_fair_share(packing)
+        queues_before = QueueState(packing)
     changing = _Changing(cluster, pools, packing)
     for kind, text in sorted(changes, key=lambda change: KINDS.index(change[0])):
         if kind != "weight":
@@ -169,6 +180,18 @@ def what_if(
         nodes = [changing.nodes[name] for name in dict.fromkeys(changing.drained)]
         drained = draining.drain_packing(cluster, packing, nodes)
     found = _difference(tuple(changes), old, packing, drained)
+    if queues_before is not None:
+        effects = queue_changes.effects(
+            queues_before,
+            QueueState(packing),
+            [key for key in (*found.pending, *found.lost) if old.get(key)],
+            cluster.pods,
+            everything,
+            changing.queues,
+            changed,
+            seed,
+        )
+        found = replace_fields(found, queues=effects)
     if prices is None:
         return found
     before = ClusterCost.of(cluster.nodes, prices)
@@ -187,6 +210,8 @@ class _Changing:
         self, cluster: InputCluster, pools: Mapping[str, NodePool], packing: Packing
     ) -> None:
         self.drained: list[str] = []
+        # Queues as they are changed.
+        self.queues: list[Queue | ElasticQuota] = []
         self.nodes = {node.name: node for node in cluster.nodes}
         self._cluster = cluster
         self._pools = pools
@@ -197,6 +222,8 @@ class _Changing:
     def apply(self, kind: str, text: str) -> None:
         """Apply one change; raises InputError."""
         match kind:
+            case "queue":
+                self._change_queue(text)
             case "add":
                 self._add_nodes(*_counted(kind, text))
             case "pods":
@@ -213,6 +240,12 @@ class _Changing:
                 self._remove(self._node(text))
             case _:
                 self.drained.append(self._node(text).name)
+
+    def _change_queue(self, text: str) -> None:
+        known = {obj.key: obj for obj in (*self._cluster.others, *self.queues)}
+        new = queue_changes.changed(text, known.values())
+        self.queues = [*(each for each in self.queues if each.key != new.key), new]
+        self._packing.update(new)
 
     def _node(self, name: str) -> Node:
         if name not in self.nodes:
