@@ -65,6 +65,11 @@ DEFAULT_PORT = 6440
     help="Do not run a scheduler, so that `moorage run` or kube-scheduler can schedule the pods.",
 )
 @click.option(
+    "--no-controllers",
+    is_flag=True,
+    help="Run the kubelets only, so that kube-controller-manager can run the controllers.",
+)
+@click.option(
     "--annotate-results",
     is_flag=True,
     help="Write the results of each plugin to the annotations of pods, as kube-scheduler-simulator "
@@ -84,6 +89,7 @@ def serve(
     *,
     is_check: bool,
     no_scheduler: bool,
+    no_controllers: bool,
     annotate_results: bool,
 ) -> None:
     """Serve a Kubernetes-style API with controllers, simulated kubelets and the scheduler.
@@ -112,6 +118,7 @@ def serve(
         configuration=configuration,
         data_dir=folder,
         annotate_results=annotate_results,
+        runs_controllers=not no_controllers,
         kubeconfig=default_out if kubeconfig_out is None else Path(kubeconfig_out),
     )
     asyncio.run(server.serve(options, say=click.echo))

@@ -113,7 +113,7 @@ class ApiServer:
         update.check_precondition(resource, before, obj)
         resets = obj["metadata"].get("managedFields") == [{}]
         match subresource:
-            case "status":
+            case "status" | "approval":
                 new = update.update_status(resource, before.object, obj)
             case "finalize":
                 new = update.update_finalizers(resource, before.object, obj)

@@ -8,7 +8,7 @@ delay the others.
 import heapq
 import itertools
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Protocol, assert_never
 
 from moorage.cluster.event_writer import EventCorrelator
@@ -41,6 +41,7 @@ class ControllerLoop:
 
     `report_error` gets the exceptions of controllers, with the task. Without `emits_events` no
     Events are emitted. A task with more than `max_writes` writes is queued again behind the others.
+    Tasks `without` which it runs are those of another program, such as kube-controller-manager.
     """
 
     def __init__(
@@ -53,6 +54,7 @@ class ControllerLoop:
         index: ObjectIndex | None = None,
         emits_events: bool = True,
         max_writes: int = MAX_WRITES,
+        without: Collection[str] = (),
     ) -> None:
         self._client = client
         self._now = now  # the time in objects
@@ -61,6 +63,7 @@ class ControllerLoop:
         self.index = ObjectIndex() if index is None else index
         self._emits_events = emits_events
         self._max_writes = max_writes
+        self._without = frozenset(without)
         self._reconcilers = Reconcilers()
         self._correlator = EventCorrelator()
         self._changes: deque[tuple[Object | None, Object | None]] = deque()
@@ -122,7 +125,8 @@ class ControllerLoop:
                 self._reconcilers.forget(old)
                 self._correlator.forget(old)
             for task in tasks.tasks_for_change(old, new, self.index):
-                self.trigger(task)
+                if task[0] not in self._without:
+                    self.trigger(task)
 
     def _delay(self, task: Task, at: float, *, awaited: bool = False) -> None:
         if awaited:

@@ -30,6 +30,8 @@ class Resource:
     # Events are served by two groups and stored once, under this key.
     stored_as: str = ""
     custom: bool = False
+    # Whether objects are only sent to be answered, and never stored: reviews of access.
+    is_review: bool = False
 
     @property
     def namespaced(self) -> bool:
@@ -88,9 +90,13 @@ def _row(
     categories: tuple[str, ...] = (),
     stored_as: str = "",
     version: str = "v1",
+    *,
+    is_review: bool = False,
 ) -> Resource:
     names = (short_names, subresources, categories)
-    resource = Resource(group, version, kind, plural, scope, *names, stored_as=stored_as)
+    resource = Resource(
+        group, version, kind, plural, scope, *names, stored_as=stored_as, is_review=is_review
+    )
     BUILT_IN.append(resource)
     return resource
 
@@ -107,7 +113,8 @@ SERVICES = _row("", "Service", "services", NAMESPACED, ("svc",), _STATUS, _ALL)
 ENDPOINTS = _row("", "Endpoints", "endpoints", NAMESPACED, ("ep",))
 CONFIG_MAPS = _row("", "ConfigMap", "configmaps", NAMESPACED, ("cm",))
 SECRETS = _row("", "Secret", "secrets", NAMESPACED)
-SERVICE_ACCOUNTS = _row("", "ServiceAccount", "serviceaccounts", NAMESPACED, ("sa",))
+SERVICE_ACCOUNTS = _row("", "ServiceAccount", "serviceaccounts", NAMESPACED, ("sa",), ("token",))
+POD_TEMPLATES = _row("", "PodTemplate", "podtemplates", NAMESPACED)
 PERSISTENT_VOLUMES = _row("", "PersistentVolume", "persistentvolumes", CLUSTER, ("pv",), _STATUS)
 PERSISTENT_VOLUME_CLAIMS = _row(
     "", "PersistentVolumeClaim", "persistentvolumeclaims", NAMESPACED, ("pvc",), _STATUS
@@ -126,11 +133,62 @@ CONTROLLER_REVISIONS = _row("apps", "ControllerRevision", "controllerrevisions",
 EVENTS_V1 = _row(
     "events.k8s.io", "Event", "events", NAMESPACED, ("ev",), stored_as=EVENTS.storage_key
 )
+AUTHENTICATION, AUTHORIZATION = "authentication.k8s.io", "authorization.k8s.io"
+SELF_REVIEWS = _row(
+    AUTHENTICATION, "SelfSubjectReview", "selfsubjectreviews", CLUSTER, is_review=True
+)
+TOKEN_REVIEWS = _row(AUTHENTICATION, "TokenReview", "tokenreviews", CLUSTER, is_review=True)
+SELF_ACCESS_REVIEWS = _row(
+    AUTHORIZATION, "SelfSubjectAccessReview", "selfsubjectaccessreviews", CLUSTER, is_review=True
+)
+SELF_RULES_REVIEWS = _row(
+    AUTHORIZATION, "SelfSubjectRulesReview", "selfsubjectrulesreviews", CLUSTER, is_review=True
+)
+ACCESS_REVIEWS = _row(
+    AUTHORIZATION, "SubjectAccessReview", "subjectaccessreviews", CLUSTER, is_review=True
+)
+LOCAL_ACCESS_REVIEWS = _row(
+    AUTHORIZATION,
+    "LocalSubjectAccessReview",
+    "localsubjectaccessreviews",
+    NAMESPACED,
+    is_review=True,
+)
+AUTOSCALERS = _row(
+    "autoscaling",
+    "HorizontalPodAutoscaler",
+    "horizontalpodautoscalers",
+    NAMESPACED,
+    ("hpa",),
+    _STATUS,
+    _ALL,
+    version="v2",
+)
 JOBS = _row("batch", "Job", "jobs", NAMESPACED, (), _STATUS, _ALL)
 CRON_JOBS = _row("batch", "CronJob", "cronjobs", NAMESPACED, ("cj",), _STATUS, _ALL)
+CERTIFICATE_REQUESTS = _row(
+    "certificates.k8s.io",
+    "CertificateSigningRequest",
+    "certificatesigningrequests",
+    CLUSTER,
+    ("csr",),
+    ("status", "approval"),
+)
+INGRESSES = _row("networking.k8s.io", "Ingress", "ingresses", NAMESPACED, ("ing",), _STATUS)
+INGRESS_CLASSES = _row("networking.k8s.io", "IngressClass", "ingressclasses", CLUSTER)
+NETWORK_POLICIES = _row(
+    "networking.k8s.io", "NetworkPolicy", "networkpolicies", NAMESPACED, ("netpol",)
+)
+IP_ADDRESSES = _row("networking.k8s.io", "IPAddress", "ipaddresses", CLUSTER, ("ip",))
+SERVICE_CIDRS = _row("networking.k8s.io", "ServiceCIDR", "servicecidrs", CLUSTER, (), _STATUS)
 DISRUPTION_BUDGETS = _row(
     "policy", "PodDisruptionBudget", "poddisruptionbudgets", NAMESPACED, ("pdb",), _STATUS
 )
+RBAC = "rbac.authorization.k8s.io"
+CLUSTER_ROLE_BINDINGS = _row(RBAC, "ClusterRoleBinding", "clusterrolebindings", CLUSTER)
+CLUSTER_ROLES = _row(RBAC, "ClusterRole", "clusterroles", CLUSTER)
+ROLE_BINDINGS = _row(RBAC, "RoleBinding", "rolebindings", NAMESPACED)
+ROLES = _row(RBAC, "Role", "roles", NAMESPACED)
 STORAGE_CLASSES = _row("storage.k8s.io", "StorageClass", "storageclasses", CLUSTER, ("sc",))
 CSI_NODES = _row("storage.k8s.io", "CSINode", "csinodes", CLUSTER)
 CSI_DRIVERS = _row("storage.k8s.io", "CSIDriver", "csidrivers", CLUSTER)
@@ -140,6 +198,19 @@ CSI_STORAGE_CAPACITIES = _row(
 VOLUME_ATTACHMENTS = _row(
     "storage.k8s.io", "VolumeAttachment", "volumeattachments", CLUSTER, (), _STATUS
 )
+VOLUME_ATTRIBUTES_CLASSES = _row(
+    "storage.k8s.io", "VolumeAttributesClass", "volumeattributesclasses", CLUSTER, ("vac",)
+)
+ADMISSION, _EXTENSIONS = "admissionregistration.k8s.io", ("api-extensions",)
+for _kind, _plural, _subresources in (
+    ("MutatingWebhookConfiguration", "mutatingwebhookconfigurations", ()),
+    ("ValidatingWebhookConfiguration", "validatingwebhookconfigurations", ()),
+    ("ValidatingAdmissionPolicy", "validatingadmissionpolicies", _STATUS),
+    ("ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings", ()),
+    ("MutatingAdmissionPolicy", "mutatingadmissionpolicies", ()),
+    ("MutatingAdmissionPolicyBinding", "mutatingadmissionpolicybindings", ()),
+):  # stored, not acted upon
+    _row(ADMISSION, _kind, _plural, CLUSTER, (), _subresources, _EXTENSIONS)
 PRIORITY_CLASSES = _row("scheduling.k8s.io", "PriorityClass", "priorityclasses", CLUSTER, ("pc",))
 POD_GROUPS = _row(
     "scheduling.k8s.io", "PodGroup", "podgroups", NAMESPACED, (), _STATUS, version="v1alpha2"
@@ -156,6 +227,21 @@ ELASTIC_QUOTAS = _row(
     version="v1alpha1",
 )
 LEASES = _row("coordination.k8s.io", "Lease", "leases", NAMESPACED)
+RUNTIME_CLASSES = _row("node.k8s.io", "RuntimeClass", "runtimeclasses", CLUSTER)
+ENDPOINT_SLICES = _row("discovery.k8s.io", "EndpointSlice", "endpointslices", NAMESPACED)
+FLOW_CONTROL = "flowcontrol.apiserver.k8s.io"
+FLOW_SCHEMAS = _row(FLOW_CONTROL, "FlowSchema", "flowschemas", CLUSTER, (), _STATUS)
+PRIORITY_LEVELS = _row(
+    FLOW_CONTROL,
+    "PriorityLevelConfiguration",
+    "prioritylevelconfigurations",
+    CLUSTER,
+    (),
+    _STATUS,
+)
+API_SERVICES = _row(
+    "apiregistration.k8s.io", "APIService", "apiservices", CLUSTER, (), _STATUS, _EXTENSIONS
+)
 RESOURCE_CLAIMS = _row(
     "resource.k8s.io", "ResourceClaim", "resourceclaims", NAMESPACED, (), _STATUS
 )
@@ -171,7 +257,7 @@ DEFINITIONS = _row(
     CLUSTER,
     ("crd", "crds"),
     _STATUS,
-    ("api-extensions",),
+    _EXTENSIONS,
 )
 
 GroupVersion = tuple[str, str]
@@ -245,7 +331,7 @@ def _custom_rows(definition: Object) -> Iterator[Resource]:
                 names["plural"],
                 NAMESPACED if spec["scope"] == NAMESPACED else CLUSTER,
                 tuple(names.get("shortNames", ())),
-                _STATUS if "status" in (version.get("subresources") or {}) else (),
+                tuple(each for each in _SCALED if each in (version.get("subresources") or {})),
                 tuple(names.get("categories", ())),
                 stored_as=f"{names['plural']}.{spec['group']}",
                 custom=True,

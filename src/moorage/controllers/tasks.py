@@ -15,6 +15,7 @@ from moorage.controllers import (
     garbage_collection,
     job,
     kubelet,
+    namespace_objects,
     node_lifecycle,
     objects,
     pods,
@@ -34,6 +35,12 @@ LIFECYCLE, ORPHANED_POD, VOLUME, CLAIMS = "lifecycle", "orphaned pod", "volume",
 RELEASE = "release by job"
 POD_DEVICES, DEVICE_CLAIM = "device claims of pod", "device claim"
 KUBELET_POD, KUBELET_NODE = "kubelet of pod", "kubelet of node"
+NAMESPACE_OBJECTS = "objects of namespace"
+CONTROLLER_TASKS = (
+    *(WORKLOAD, BUDGET, GARBAGE, NAMESPACE, LIFECYCLE, ORPHANED_POD, VOLUME, CLAIMS, RELEASE),
+    *(POD_DEVICES, DEVICE_CLAIM, NAMESPACE_OBJECTS),
+)
+"""What kube-controller-manager does; the other tasks are those of kubelets."""
 
 POD_OWNERS: dict[str, Reconcile] = {
     **dict.fromkeys(replica_set.KINDS, replica_set.reconcile),
@@ -63,6 +70,10 @@ def tasks_for_change(old: Object | None, new: Object | None, index: ObjectIndex)
             yield from _for_node(obj, old, new, index)
         case garbage_collection.NAMESPACE:
             yield NAMESPACE, key_of(obj)
+            yield NAMESPACE_OBJECTS, key_of(obj)
+        case "ServiceAccount" | "ConfigMap" if new is None:
+            name = objects.namespace(obj)
+            yield NAMESPACE_OBJECTS, (garbage_collection.NAMESPACE, "", name)
         case disruption_budget.KIND:
             yield BUDGET, key_of(obj)
         case volumes.CLAIM | volumes.VOLUME | volumes.CLASS:
@@ -247,6 +258,7 @@ class Reconcilers:
             BUDGET: disruption_budget.reconcile,
             GARBAGE: garbage_collection.reconcile,
             NAMESPACE: garbage_collection.reconcile_namespace,
+            NAMESPACE_OBJECTS: namespace_objects.reconcile,
             LIFECYCLE: node_lifecycle.reconcile,
             VOLUME: volumes.reconcile,
             CLAIMS: volumes.reconcile_ephemeral_claims,

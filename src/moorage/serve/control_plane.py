@@ -23,6 +23,7 @@ from moorage.cluster.controller_loop import ControllerLoop
 from moorage.cluster.resources import BUILT_IN, Resource
 from moorage.cluster.status_errors import StatusError
 from moorage.cluster.store import ADDED, DELETED, Change
+from moorage.controllers import tasks
 from moorage.controllers.tasks import Task
 from moorage.core.effects import Effect, Failed, Outcome, Ticket
 from moorage.core.observations import Added, Deleted, Listed, Observation, Updated
@@ -45,14 +46,25 @@ def steady_clock() -> Clock:
 
 
 class ControlPlane:
-    """Controllers, kubelets and an optional scheduler on one API server."""
+    """Kubelets, optional controllers and an optional scheduler on one API server."""
 
-    def __init__(self, api: ApiServer, scheduler: Scheduler | None, *, stopwatch: Clock) -> None:
+    def __init__(
+        self,
+        api: ApiServer,
+        scheduler: Scheduler | None,
+        *,
+        stopwatch: Clock,
+        runs_controllers: bool = True,
+    ) -> None:
         self._now = api.now
         client = LocalClient(api)
         self._events = client.events
         self.controllers = ControllerLoop(
-            client, now=api.now, stopwatch=stopwatch, report_error=_log_error
+            client,
+            now=api.now,
+            stopwatch=stopwatch,
+            report_error=_log_error,
+            without=() if runs_controllers else tasks.CONTROLLER_TASKS,
         )
         self._loops: list[ControllerLoop | SchedulerLoop] = [self.controllers]
         self._wake = asyncio.Event()

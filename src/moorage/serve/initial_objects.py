@@ -11,7 +11,16 @@ from typing import Any
 from moorage.api import defaults, manifests
 from moorage.api.devices import DeviceClass
 from moorage.cluster.api_server import ApiServer
-from moorage.cluster.resources import NAMESPACES, NODES, PODS, RESOURCE_CLAIMS
+from moorage.cluster.resources import (
+    ENDPOINT_SLICES,
+    ENDPOINTS,
+    NAMESPACES,
+    NODES,
+    PODS,
+    RESOURCE_CLAIMS,
+    SERVICES,
+    Resource,
+)
 from moorage.cluster.status_errors import StatusError
 from moorage.controllers import objects
 from moorage.controllers.objects import Object
@@ -43,6 +52,39 @@ def add_nodes(api: ApiServer, count: int) -> None:
     for node in default_nodes(count):
         if api.store.find(NODES, "", node["metadata"]["name"]) is None:
             api.create(NODES, node)
+
+
+KUBERNETES = {"name": "kubernetes", "namespace": "default"}
+# Otherwise kube-controller-manager would write a second slice.
+_UNMIRRORED = {"endpointslice.kubernetes.io/skip-mirror": "true"}
+
+
+def add_kubernetes_service(api: ApiServer, address: str, port: int) -> None:
+    """The Service of this API server and its endpoints, as an API server writes them."""
+    ports = [{"name": "https", "port": port, "protocol": "TCP"}]
+    service = {
+        "type": "ClusterIP",
+        "clusterIP": "10.96.0.1",
+        "clusterIPs": ["10.96.0.1"],
+        "ports": [{"name": "https", "port": 443, "protocol": "TCP", "targetPort": port}],
+    }
+    labels = {"component": "apiserver", "provider": "kubernetes"}
+    slice_labels = {"kubernetes.io/service-name": "kubernetes"}
+    endpoints = {"addresses": [{"ip": address}], "ports": ports}
+    family = "IPv6" if ":" in address else "IPv4"
+    sliced = {
+        "addressType": family,
+        "endpoints": [{"addresses": [address], "conditions": {"ready": True}}],
+        "ports": ports,
+    }
+    found: tuple[tuple[Resource, Object], ...] = (
+        (SERVICES, {"metadata": {**KUBERNETES, "labels": labels}, "spec": service}),
+        (ENDPOINTS, {"metadata": {**KUBERNETES, "labels": _UNMIRRORED}, "subsets": [endpoints]}),
+        (ENDPOINT_SLICES, {"metadata": {**KUBERNETES, "labels": slice_labels}, **sliced}),
+    )
+    for resource, obj in found:
+        if api.store.find(resource, KUBERNETES["namespace"], KUBERNETES["name"]) is None:
+            api.create(resource, obj)
 
 
 def add_objects(api: ApiServer, found: Iterable[SourceObject]) -> int:

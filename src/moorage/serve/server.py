@@ -50,6 +50,7 @@ class ServeOptions:
     configuration: SchedulerConfiguration | None = None  # None: no scheduler runs
     data_dir: Path | None = None
     annotate_results: bool = False
+    runs_controllers: bool = True
 
 
 async def serve(options: ServeOptions, say: Callable[[str], None]) -> None:
@@ -65,9 +66,15 @@ async def serve(options: ServeOptions, say: Callable[[str], None]) -> None:
         loop.add_signal_handler(number, stop.set)
     async with http_server.running(app, shutdown_seconds=SHUTDOWN_SECONDS) as runner:
         _add_initial_objects(api, options)
-        control_plane = ControlPlane(api, chosen, stopwatch=time.perf_counter)
+        control_plane = ControlPlane(
+            api,
+            chosen,
+            stopwatch=time.perf_counter,
+            runs_controllers=options.runs_controllers,
+        )
         await api.store.wait_until_durable()
         port = await _listen(runner, access)
+        initial_objects.add_kubernetes_service(api, access.address, port)
         url = access.url(port)
         config = serve_access.kubeconfig_text(url, token=access.token, authority=access.certificate)
         serve_access.write_kubeconfig(options.kubeconfig, config)

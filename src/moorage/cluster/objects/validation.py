@@ -27,7 +27,7 @@ from moorage.cluster.objects.structs import (
     WorkloadSpec,
     struct_of,
 )
-from moorage.cluster.resources import NAMESPACES, SERVICES, Resource
+from moorage.cluster.resources import NAMESPACES, RBAC, SERVICES, Resource
 from moorage.cluster.status_errors import BadRequestError, InvalidError, StatusCause
 from moorage.controllers.objects import SAFE_LETTERS, Object
 
@@ -62,6 +62,9 @@ def validate_name(resource: Resource, name: str) -> None:
         errors = _label_errors(name)
     elif resource is SERVICES:
         errors = _label_errors(name, _LABEL_1035, _LABEL_1035_RULE)
+    elif resource.group == RBAC:
+        errors = tuple(f"may not contain '{each}'" for each in ("/", "%") if each in name)
+        errors += (f"may not be '{name}'",) if name in (".", "..") else ()
     else:
         errors = labels.subdomain_problems(name)
     if errors:

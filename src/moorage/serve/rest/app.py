@@ -28,6 +28,7 @@ from moorage.serve import ui
 from moorage.serve.rest import discovery, negotiation, reads, requests, responses
 from moorage.serve.rest.negotiation import DISCOVERY_V2
 from moorage.serve.rest.reads import ReadRequests
+from moorage.serve.rest.reviews import Reviews
 from moorage.serve.rest.writes import WriteRequests
 from moorage.ui import server as ui_server
 from moorage.version import __version__
@@ -178,6 +179,7 @@ class RequestRouter:
         self._configuration = configuration
         self._reads = ReadRequests(api)
         self._writes = WriteRequests(api)
+        self._reviews = Reviews(api.now)
 
     def close(self) -> None:
         """End all watches."""
@@ -195,6 +197,8 @@ class RequestRouter:
         if request.method not in ("GET", "HEAD") and self._api.store.failure is not None:
             raise self._api.store.failure  # Before anything is changed.
         reads.accepted_format(request, parsed.resource)
+        if parsed.resource.is_review or parsed.subresource == "token":
+            return await self._review(request, parsed)
         match request.method:
             case "GET" | "HEAD":
                 return await self._reads.get(request, parsed)
@@ -207,6 +211,16 @@ class RequestRouter:
             case "DELETE":
                 return await self._writes.delete(request, parsed)
         raise MethodNotAllowedError(f"the server does not know the method {request.method[:20]!r}")
+
+    async def _review(self, request: web.Request, path: ResourcePath) -> web.StreamResponse:
+        """A review of access, or the token of a service account; nothing is stored."""
+        if request.method != "POST" or (path.resource.is_review and path.name):
+            raise MethodNotAllowedError("the server does not allow this method on the resource")
+        body = await requests.read_value(request)
+        if path.resource.is_review:
+            return responses.json(self._reviews.answer(path.resource, body), 201)
+        account = self._api.store.get(path.resource, *path.key)
+        return responses.json(self._reviews.token(account, body), 201)
 
     async def _bindings(self, request: web.Request, path: str) -> web.StreamResponse:
         """The deprecated way to bind: the pod's name is in the body."""

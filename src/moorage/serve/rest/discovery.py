@@ -15,12 +15,14 @@ _VERBS = ["create", "delete", "deletecollection", "get", "list", "patch", "updat
 _SUBRESOURCE_VERBS = {
     **{each: ["get", "patch", "update"] for each in ("status", "scale", "resize")},
     "finalize": ["update"],
-    **{each: ["create"] for each in ("binding", "eviction")},
+    "approval": ["get", "patch", "update"],
+    **{each: ["create"] for each in ("binding", "eviction", "token")},
 }
 _SUBRESOURCE_KINDS = {
     "scale": ("autoscaling", "v1", "Scale"),
     "binding": ("", "v1", "Binding"),
     "eviction": ("policy", "v1", "Eviction"),
+    "token": ("authentication.k8s.io", "v1", "TokenRequest"),
 }
 
 
@@ -112,6 +114,8 @@ def _rows(resource: Resource) -> list[Json]:
 def _verbs(resource: Resource, subresource: str = "") -> list[str]:
     if subresource:
         return _SUBRESOURCE_VERBS[subresource]
+    if resource.is_review:
+        return ["create"]
     if resource.kind == "Namespace" and not resource.group:
         return [verb for verb in _VERBS if verb != "deletecollection"]
     return _VERBS
