@@ -23,12 +23,13 @@ from moorage.cluster.resources import (
     DEFINITIONS,
     DISRUPTION_BUDGETS,
     PODS,
+    RESOURCE_QUOTAS,
     Resource,
     ResourceRegistry,
 )
 from moorage.cluster.status_errors import BadRequestError
 from moorage.cluster.store import DELETED, Change, Store, encode, key_of
-from moorage.cluster.verbs import binding, create, delete, eviction, update
+from moorage.cluster.verbs import binding, create, delete, eviction, quota, update
 from moorage.cluster.verbs.binding import Binding
 from moorage.cluster.verbs.delete import DeleteOptions
 from moorage.controllers.objects import Object
@@ -83,6 +84,7 @@ class ApiServer:
             if self.store.find(resource, *key_of(obj)) is None:
                 break
         obj = create.prepare(self.store, self.random, resource, obj)
+        quotas = quota.charged_quotas(self.store, resource, obj)
         if managed:
             obj["metadata"]["managedFields"] = managed
         elif manager:
@@ -93,6 +95,8 @@ class ApiServer:
                 raise status_errors.already_exists(resource, obj["metadata"]["name"])
             return self.store.with_identity(obj)
         new = self.store.create(resource, obj)
+        for each in quotas:
+            self.store.update(RESOURCE_QUOTAS, each)
         return create.establish_definition(self.store, new) if resource is DEFINITIONS else new
 
     def update(

@@ -154,6 +154,7 @@ class ControllerLoop:
         if obj is None:
             self._retries.pop(task, None)
             self._paused_until.pop(task, None)
+            self.index.failures.pop(key, None)
             return
         now, self._decision_seconds = self._now(), 0.0
         try:
@@ -176,6 +177,9 @@ class ControllerLoop:
     def _perform(self, task: Task, writes: Iterator[Write]) -> bool:
         """Perform the writes of a controller; returns whether one failed."""
         failed = False
+        failures = self.index.failures
+        if failures and task[0] == tasks.WORKLOAD:
+            failures.pop(task[1], None)
         for count in itertools.count():
             began = self._stopwatch()
             write = next(writes, None)
@@ -192,6 +196,7 @@ class ControllerLoop:
                 failed = failed or isinstance(write, Create)
             except StatusError as error:
                 if isinstance(write, Create) and not failed:
+                    failures[task[1]] = str(error)
                     self._emit_failure(task, error)
                 failed = True
         raise AssertionError("unreachable")

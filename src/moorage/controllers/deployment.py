@@ -10,7 +10,7 @@ complete              delete old sets beyond revisionHistoryLimit
 from collections.abc import Iterator, Sequence
 
 from moorage.api import timestamps
-from moorage.controllers import objects, ownership, pods, rollout, writes
+from moorage.controllers import objects, ownership, pods, replica_set, rollout, writes
 from moorage.controllers.index import ObjectIndex
 from moorage.controllers.objects import Object
 from moorage.controllers.rollout import ReplicaCount, RolloutLimits
@@ -258,10 +258,19 @@ def with_updated_status(
         reason="MinimumReplicasAvailable" if enough else "MinimumReplicasUnavailable",
         message=f"Deployment {'has' if enough else 'does not have'} minimum availability.",
     )
+    changed = _with_failure(changed, [*([] if new is None else [new]), *old])
     progress = ("replicas", "updatedReplicas", "readyReplicas", "availableReplicas")
     before, after = objects.status(deployment), changed["status"]
     moved = any(before.get(field) != after.get(field) for field in progress)
     return _with_progress(changed, new, old, now, moved=moved)
+
+
+def _with_failure(changed: Object, sets: Sequence[Object]) -> Object:
+    """The Deployment with the condition of a set that cannot create its pods."""
+    for each in sets:
+        if failure := objects.condition(each, replica_set.FAILURE):
+            return objects.with_condition(changed, failure["lastTransitionTime"], **failure)
+    return replica_set.without_failure(changed)
 
 
 def _with_progress(

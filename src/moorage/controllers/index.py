@@ -30,6 +30,8 @@ class ObjectIndex:
         self._controlled: KeysBy = {}
         self._orphans: KeysBy = {}
         self._on_node: KeysBy = {}
+        # Why the last object of a workload could not be created, by the workload's key.
+        self.failures: dict[Key, str] = {}
 
     def put(self, obj: Object) -> Object | None:
         """Add or replace an object; returns the object before."""

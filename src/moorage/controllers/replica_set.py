@@ -2,12 +2,14 @@
 
 from collections.abc import Iterator, Sequence
 
+from moorage.api import timestamps
 from moorage.controllers import objects, ownership, pods, writes
-from moorage.controllers.index import ObjectIndex
+from moorage.controllers.index import ObjectIndex, key_of
 from moorage.controllers.objects import Object
 from moorage.controllers.writes import Create, Delete, Write
 
 KINDS = ("apps/ReplicaSet", "ReplicationController")
+FAILURE = "ReplicaFailure"
 
 
 def reconcile(workload: Object, index: ObjectIndex, now: float) -> Iterator[Write]:
@@ -24,7 +26,7 @@ def reconcile(workload: Object, index: ObjectIndex, now: float) -> Iterator[Writ
             yield from map(Delete, surplus)
             deleted = {objects.uid(pod) for pod in surplus}
             active = [pod for pod in active if objects.uid(pod) not in deleted]
-    yield from _status(workload, active, now)
+    yield from _status(workload, active, index.failures.get(key_of(workload), ""), now)
 
 
 def _related_pods(workload: Object, index: ObjectIndex) -> Iterator[Object]:
@@ -34,7 +36,9 @@ def _related_pods(workload: Object, index: ObjectIndex) -> Iterator[Object]:
         yield from index.controlled("Pod", objects.uid(each))
 
 
-def _status(workload: Object, active: Sequence[Object], now: float) -> Iterator[Write]:
+def _status(
+    workload: Object, active: Sequence[Object], failure: str, now: float
+) -> Iterator[Write]:
     min_ready = objects.spec_number(workload, "minReadySeconds")
     labels = ((objects.template(workload).get("metadata") or {}).get("labels") or {}).items()
     ready = [pod for pod in active if pods.is_ready(pod)]
@@ -46,5 +50,23 @@ def _status(workload: Object, active: Sequence[Object], now: float) -> Iterator[
         availableReplicas=sum(pods.is_available(pod, min_ready, now) for pod in ready),
         observedGeneration=objects.generation(workload),
     )
+    changed = _with_failure(changed, failure, timestamps.to_text(now))
     yield from writes.update_if_changed(workload, changed)
     yield from writes.requeue(pods.next_available_at(ready, min_ready, now))
+
+
+def _with_failure(workload: Object, failure: str, at: str) -> Object:
+    """The workload with the condition that its pods cannot be created, if that is so."""
+    if failure and objects.is_condition_true(workload, FAILURE):
+        return workload  # The message names the pod: a new one would be a change at each attempt.
+    if failure:
+        state = {"status": "True", "reason": "FailedCreate", "message": failure}
+        return objects.with_condition(workload, at, type=FAILURE, **state)
+    return without_failure(workload)
+
+
+def without_failure(workload: Object) -> Object:
+    """The workload without the condition that its pods cannot be created."""
+    known = objects.status(workload).get("conditions") or []
+    kept = [each for each in known if each.get("type") != FAILURE]
+    return objects.with_status(workload, conditions=kept or None) if kept != known else workload

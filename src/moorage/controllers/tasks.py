@@ -20,6 +20,7 @@ from moorage.controllers import (
     objects,
     pods,
     replica_set,
+    resource_quota,
     stateful_set,
     volumes,
 )
@@ -33,6 +34,7 @@ Reconcile = Callable[[Object, ObjectIndex, float], Iterator[Write]]
 WORKLOAD, BUDGET, GARBAGE, NAMESPACE = "workload", "budget", "garbage", "namespace"
 LIFECYCLE, ORPHANED_POD, VOLUME, CLAIMS = "lifecycle", "orphaned pod", "volume", "ephemeral claims"
 RELEASE = "release by job"
+QUOTA = "quota"
 POD_DEVICES, DEVICE_CLAIM = "device claims of pod", "device claim"
 KUBELET_POD, KUBELET_NODE = "kubelet of pod", "kubelet of node"
 NAMESPACE_OBJECTS = "objects of namespace"
@@ -97,6 +99,9 @@ def _for_any_kind(obj: Object, new: Object | None, index: ObjectIndex) -> Iterat
         yield GARBAGE, key_of(obj)
         for dependent in index.dependents(objects.uid(obj)):
             yield GARBAGE, key_of(dependent)
+    if index.count(resource_quota.KIND) and obj.get("kind") != "Event":
+        for quota in index.all(resource_quota.KIND, objects.namespace(obj)):
+            yield QUOTA, key_of(quota)
     namespace = index.get(garbage_collection.NAMESPACE, "", objects.namespace(obj))
     if namespace is not None and objects.is_terminating(namespace):
         yield NAMESPACE, key_of(namespace)
@@ -256,6 +261,7 @@ class Reconcilers:
         self._by_task: dict[str, Reconcile] = {
             WORKLOAD: _reconcile_workload,
             BUDGET: disruption_budget.reconcile,
+            QUOTA: resource_quota.reconcile,
             GARBAGE: garbage_collection.reconcile,
             NAMESPACE: garbage_collection.reconcile_namespace,
             NAMESPACE_OBJECTS: namespace_objects.reconcile,

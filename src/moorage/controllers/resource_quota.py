@@ -1,0 +1,274 @@
+"""ResourceQuota: what the objects of a namespace use, and what a new object would add.
+
+    pods, services, configmaps, ...         numbers of objects; pods that ended do not count
+    count/NAME.GROUP                        objects of any kind
+    cpu, requests.memory, limits.cpu, ...   sums over pods
+    requests.storage, CLASS.storageclass... sums and numbers of claims, of a class if one is named
+
+Amounts are nano-units, as `quantity.nano` returns them.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from moorage.api import quantity
+from moorage.controllers import objects, pods, writes
+from moorage.controllers.index import ObjectIndex
+from moorage.controllers.objects import Object
+from moorage.controllers.writes import Write
+
+KIND = "ResourceQuota"
+DEFINITION = "apiextensions.k8s.io/CustomResourceDefinition"
+Usage = dict[str, int]
+
+_ONE = quantity.NANO
+_NATIVE = ("cpu", "memory", "ephemeral-storage")
+_COUNTED = {
+    "Service": "services",
+    "ConfigMap": "configmaps",
+    "Secret": "secrets",
+    "ReplicationController": "replicationcontrollers",
+    "ResourceQuota": "resourcequotas",
+    "PersistentVolumeClaim": "persistentvolumeclaims",
+}
+_CLASS = ".storageclass.storage.k8s.io/"
+# Resources of which every container has to state its amount, if a quota limits them.
+_STATED = (
+    "cpu",
+    "memory",
+    *(f"{a}.{b}" for a in ("requests", "limits") for b in ("cpu", "memory")),
+)
+
+
+def reconcile(quota: Object, index: ObjectIndex, now: float) -> Iterator[Write]:
+    """Set the status: the limits, and what is used of them."""
+    hard = objects.spec(quota).get("hard") or {}
+    total: Usage = dict.fromkeys(hard, 0)
+    for obj in index.in_namespace(objects.namespace(quota)):
+        if matches_scopes(quota, obj):
+            for name, amount in usage(obj, index.all(DEFINITION)).items():
+                if name in total:
+                    total[name] += amount
+    yield from writes.update_if_changed(quota, with_usage(quota, total))
+
+
+def with_usage(quota: Object, used: Mapping[str, int]) -> Object:
+    """The quota with a status that shows this usage."""
+    texts = {name: formatted(name, amount) for name, amount in used.items()}
+    return objects.with_status(quota, hard=objects.spec(quota).get("hard") or {}, used=texts)
+
+
+def formatted(name: str, amount: int) -> str:
+    """An amount as a quantity; bytes have binary suffixes."""
+    is_size = any(unit in name for unit in ("memory", "storage", "hugepages-"))
+    if is_size and "persistentvolumeclaims" not in name and amount % _ONE == 0:
+        return quantity.binary_form(amount // _ONE)
+    return quantity.canonical(quantity.from_nano(amount))
+
+
+# What an object uses ---------------------------------------------------------------------------
+
+
+def usage(obj: Object, definitions: Iterable[Object] = ()) -> Usage:
+    """What an object counts for, by the names that quotas use."""
+    kind = objects.kind_of(obj)
+    used: Usage = {f"count/{_resource_name(kind, definitions)}": _ONE}
+    if kind in _COUNTED:
+        used[_COUNTED[kind]] = _ONE
+    match kind:
+        case "Pod" if not pods.is_ended(obj):
+            used |= _pod_usage(obj)
+        case "Service":
+            used |= _service_usage(obj)
+        case "PersistentVolumeClaim":
+            used |= _claim_usage(obj)
+    return used
+
+
+def _resource_name(kind: str, definitions: Iterable[Object]) -> str:
+    """The name of a kind in a quota: `pods`, `replicasets.apps`."""
+    group, _, name = kind.rpartition("/")
+    for each in definitions:
+        names = objects.spec(each).get("names") or {}
+        if names.get("kind") == name and objects.spec(each).get("group") == group:
+            return f"{names.get('plural')}.{group}"
+    lower = name.lower()
+    if lower.endswith("y"):
+        plural = f"{lower[:-1]}ies"
+    elif lower.endswith("s"):
+        plural = lower if lower == "endpoints" else f"{lower}es"
+    else:
+        plural = f"{lower}s"
+    return f"{plural}.{group}" if group else plural
+
+
+def _pod_usage(pod: Object) -> Usage:
+    used: Usage = {"pods": _ONE}
+    for name, amount in pod_total(pod, "requests").items():
+        used[f"requests.{name}"] = amount
+        if name in _NATIVE or name.startswith("hugepages-"):
+            used[name] = amount
+    limits = pod_total(pod, "limits")
+    return used | {f"limits.{name}": limits[name] for name in _NATIVE if name in limits}
+
+
+def pod_total(pod: Object, field: str) -> Usage:
+    """The requests or limits of a pod: of its containers, or its init containers if larger."""
+    spec = objects.spec(pod)
+    total: Usage = {}
+    for container in spec.get("containers") or ():
+        _add(total, _amounts(container, field))
+    sidecars: Usage = {}
+    largest: Usage = {}
+    for container in spec.get("initContainers") or ():
+        own = _amounts(container, field)
+        if container.get("restartPolicy") == "Always":
+            _add(sidecars, own)
+            own = dict(sidecars)
+        else:
+            _add(own, sidecars)
+        for name, amount in own.items():
+            largest[name] = max(largest.get(name, 0), amount)
+    _add(total, sidecars)
+    for name, amount in largest.items():
+        total[name] = max(total.get(name, 0), amount)
+    total |= _amounts(spec, field)
+    if field == "requests" or total:
+        for name, each in (spec.get("overhead") or {}).items():
+            if field == "requests" or name in total:
+                total[name] = total.get(name, 0) + quantity.nano(each)
+    return total
+
+
+def _amounts(container: Mapping[str, Any], field: str) -> Usage:
+    stated = (container.get("resources") or {}).get(field) or {}
+    return {name: quantity.nano(each) for name, each in stated.items()}
+
+
+def _add(total: Usage, more: Mapping[str, int]) -> None:
+    for name, amount in more.items():
+        total[name] = total.get(name, 0) + amount
+
+
+def _service_usage(service: Object) -> Usage:
+    spec, ports = objects.spec(service), objects.spec(service).get("ports") or ()
+    match spec.get("type"):
+        case "NodePort":
+            return {"services.nodeports": len(ports) * _ONE}
+        case "LoadBalancer":
+            allocated = spec.get("allocateLoadBalancerNodePorts") is not False
+            count = len(ports) if allocated else sum(bool(each.get("nodePort")) for each in ports)
+            return {"services.loadbalancers": _ONE, "services.nodeports": count * _ONE}
+    return {}
+
+
+def _claim_usage(claim: Object) -> Usage:
+    stated = objects.value_at(claim, "spec", "resources", "requests", "storage")
+    amount = 0 if stated is None else quantity.nano(stated)
+    used = {"requests.storage": amount}
+    if name := objects.spec(claim).get("storageClassName"):
+        used[f"{name}{_CLASS}requests.storage"] = amount
+        used[f"{name}{_CLASS}persistentvolumeclaims"] = _ONE
+    return used
+
+
+# Which objects a quota covers ------------------------------------------------------------------
+
+
+def matches_scopes(quota: Object, obj: Object) -> bool:
+    """Whether a quota covers an object: scopes restrict it to some pods."""
+    spec = objects.spec(quota)
+    scopes = [{"scopeName": each, "operator": "Exists"} for each in spec.get("scopes") or ()]
+    scopes += (spec.get("scopeSelector") or {}).get("matchExpressions") or ()
+    if not scopes:
+        return True
+    is_pod = objects.kind_of(obj) == "Pod"
+    return is_pod and all(_in_scope(each, obj) for each in scopes)
+
+
+def _in_scope(scope: Mapping[str, Any], pod: Object) -> bool:
+    spec = objects.spec(pod)
+    match scope.get("scopeName"):
+        case "Terminating":
+            return spec.get("activeDeadlineSeconds") is not None
+        case "NotTerminating":
+            return spec.get("activeDeadlineSeconds") is None
+        case "BestEffort":
+            return _is_best_effort(pod)
+        case "NotBestEffort":
+            return not _is_best_effort(pod)
+        case "CrossNamespacePodAffinity":
+            return _has_cross_namespace_affinity(spec)
+        case "PriorityClass":
+            name, values = spec.get("priorityClassName") or "", scope.get("values") or ()
+            operators = {
+                "Exists": bool(name),
+                "DoesNotExist": not name,
+                "In": name in values,
+                "NotIn": name not in values,
+            }
+            return operators.get(str(scope.get("operator")), False)
+    return False
+
+
+def _is_best_effort(pod: Object) -> bool:
+    stated = [*pod_total(pod, "requests"), *pod_total(pod, "limits")]
+    return not any(name in ("cpu", "memory") for name in stated)
+
+
+def _has_cross_namespace_affinity(spec: Mapping[str, Any]) -> bool:
+    affinity = spec.get("affinity") or {}
+    for field in ("podAffinity", "podAntiAffinity"):
+        rules = affinity.get(field) or {}
+        terms = list(rules.get("requiredDuringSchedulingIgnoredDuringExecution") or ())
+        preferred = rules.get("preferredDuringSchedulingIgnoredDuringExecution") or ()
+        terms += [each.get("podAffinityTerm") or {} for each in preferred]
+        if any(each.get("namespaces") or "namespaceSelector" in each for each in terms):
+            return True
+    return False
+
+
+# New objects -----------------------------------------------------------------------------------
+
+
+def charged(quota: Object, obj: Object, definitions: Iterable[Object]) -> tuple[Object, str]:
+    """The quota with a new object counted, and why the object is refused, if it is."""
+    hard = objects.status(quota).get("hard") or {}
+    added = {name: amount for name, amount in usage(obj, definitions).items() if name in hard}
+    if not matches_scopes(quota, obj):
+        return quota, ""
+    if missing := _unstated(obj, hard):
+        return quota, f"failed quota: {objects.name(quota)}: must specify {missing}"
+    if not added:
+        return quota, ""
+    used = objects.status(quota).get("used") or {}
+    before = {name: quantity.nano(used.get(name, 0)) for name in hard}
+    after = {name: before[name] + added.get(name, 0) for name in hard}
+    over = sorted(name for name in added if added[name] and after[name] > quantity.nano(hard[name]))
+    if over:
+        asked, known, limit = (
+            ",".join(f"{name}={formatted(name, amounts[name])}" for name in over)
+            for amounts in (added, before, {name: quantity.nano(hard[name]) for name in over})
+        )
+        told = f"requested: {asked}, used: {known}, limited: {limit}"
+        return quota, f"exceeded quota: {objects.name(quota)}, {told}"
+    texts = {name: formatted(name, amount) for name, amount in after.items()}
+    return objects.with_status(quota, used={**used, **texts}), ""
+
+
+def _unstated(obj: Object, hard: Mapping[str, Any]) -> str:
+    """Limited resources for which a container states no amount, in Kubernetes' words."""
+    if objects.kind_of(obj) != "Pod" or objects.spec(obj).get("resources"):
+        return ""
+    found = []
+    for name in sorted(name for name in hard if name in _STATED):
+        field, _, resource = name.rpartition(".")
+        containers = [
+            str(each.get("name"))
+            for key in ("containers", "initContainers")
+            for each in objects.spec(obj).get(key) or ()
+            if resource not in _amounts(each, field or "requests")
+        ]
+        if containers:
+            found.append(f"{name} for: {','.join(sorted(containers))}")
+    return "; ".join(found)
