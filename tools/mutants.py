@@ -167,33 +167,35 @@ def caught_by(mutant: Mutant, tree: Path) -> str:
     target = tree / mutant.path.relative_to("src")
     original = target.read_bytes()
     after = original[: mutant.start] + mutant.after.encode() + original[mutant.end :]
-    target.write_bytes(after)
-    try:
-        for stage, tests in stages_of(mutant).items():
-            command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *tests]
-            environment = {**os.environ, "PYTHONPATH": str(tree), "PYTHONDONTWRITEBYTECODE": "1"}
-            if mutant.bug:
-                environment["MOORAGE_SEEDS"] = str(BUG_SEEDS)
-            try:
-                done = subprocess.run(
-                    command,
-                    cwd=ROOT,
-                    env=environment,
-                    capture_output=True,
-                    text=True,
-                    timeout=TIMEOUT_SECONDS,
-                    check=False,
-                )
-            except subprocess.TimeoutExpired:
-                return f"{stage} (does not end)"
-            if done.returncode not in (0, 5):  # 5: no tests.
-                failed = re.search(
-                    r"^(FAILED|ERROR) \S*?(\[.*?\])?(?: |$)", done.stdout, re.MULTILINE
-                )
-                return f"{stage} {failed[2] or ''}".strip() if mutant.bug and failed else stage
-        return ""
-    finally:
-        target.write_bytes(original)
+    seeds = {"MOORAGE_SEEDS": str(BUG_SEEDS)} if mutant.bug else {}
+    for stage, tests in stages_of(mutant).items():
+        target.write_bytes(after)
+        try:
+            code, output = run_tests(tests, tree, seeds)
+        except subprocess.TimeoutExpired:
+            return f"{stage} (does not end)"
+        finally:
+            target.write_bytes(original)
+        seed = re.search(r"^FAILED .*?\[(\d+)\]", output, re.MULTILINE) if mutant.bug else None
+        if seed is not None and run_tests(tests, tree, {"MOORAGE_SEED": seed[1]})[0]:
+            sys.exit(f"{stage}: seed {seed[1]} fails without a bug, too")
+        if code not in (0, 5):  # 5: no tests.
+            return f"{stage}, seed {seed[1]}" if seed is not None else stage
+    return ""
+
+
+def run_tests(tests: list[str], tree: Path, variables: dict[str, str]) -> tuple[int, str]:
+    """The exit code and the output of tests with the source in `tree`."""
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *tests],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(tree), "PYTHONDONTWRITEBYTECODE": "1", **variables},
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_SECONDS,
+        check=False,
+    )
+    return done.returncode, done.stdout
 
 
 def main() -> None:

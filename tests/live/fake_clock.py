@@ -1,17 +1,6 @@
 """A clock that a test sets forward."""
 
-import time
-
 from moorage.live.clock import Clock
-
-
-class RealClock(Clock):
-    """Real time, `ahead` seconds later: as after SIGSTOP."""
-
-    ahead = 0.0
-
-    def boot(self):
-        return time.monotonic() + self.ahead
 
 
 class WallClock(Clock):

@@ -15,9 +15,9 @@ PUT /faults with a JSON object sets how likely each fault is, from 0 to 1:
     double     an event of a watch comes twice
     delay      an event of a watch, and all behind it, come `delay_seconds` late
 
-Leases are left alone unless `leases` is true. GET /faults says how often each happened, and how
-many bindings were asked for; GET /seen what was
-done to which resources, as roles speak of it.
+Leases are left alone unless `leases` is true. `answers` are documents by path that the proxy serves
+itself. GET /faults says how often each fault happened, and how many bindings were asked for; GET
+/seen what was done to which resources, as roles speak of it.
 """
 
 import argparse
@@ -28,7 +28,7 @@ import random
 import aiohttp
 from aiohttp import web
 
-NO_FAULTS = {"slow_seconds": 0.2, "delay_seconds": 0.2, "leases": False}
+NO_FAULTS = {"slow_seconds": 0.2, "delay_seconds": 0.2, "leases": False, "answers": {}}
 HOP_BY_HOP = {"transfer-encoding", "connection", "content-length", "keep-alive", "host"}
 
 
@@ -68,6 +68,8 @@ class Proxy:
             return web.json_response(self.counts)
         if request.path == "/seen":
             return web.json_response(sorted(self.seen))
+        if request.path in self.faults["answers"]:
+            return web.json_response(self.faults["answers"][request.path])
         if request.path != "/version":  # Open to all, whatever the roles say.
             self.seen.add(access(request))
         body = await request.read()

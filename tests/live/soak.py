@@ -43,7 +43,7 @@ def cost(world, nodes, pods, *flags):
         each.start()
     for each in halves:
         each.join()
-    until(lambda: len(world.binds()) == pods + 1, 300, step=0.25)
+    until(lambda: len(world.bound()) == pods + 1, 300, step=0.25)
     seconds = time.monotonic() - began
     time.sleep(2)  # Events are still being written; they are a part of the cost.
     return 1000 * (scheduler.cpu_seconds() - before) / pods, pods / seconds
@@ -59,7 +59,7 @@ def backlog(world, nodes, pods):
     create(world, range(pods))
     before, began = scheduler.cpu_seconds(), time.monotonic()
     scheduler.signal(signal.SIGCONT)
-    until(lambda: len(world.binds()) == pods + 1, 300, step=1.0)
+    until(lambda: len(world.bound()) == pods + 1, 300, step=1.0)
     seconds = time.monotonic() - began
     time.sleep(2)  # Events, as above.
     return 1000 * (scheduler.cpu_seconds() - before) / pods, pods / seconds

@@ -38,9 +38,11 @@ def test_all_requests_are_allowed(world, deployed):
     world.create_node("node-0", cpu="1")
     world.inject_faults()
     scheduler = world.run()
-    world.create_pod("low", cpu="1", priority=0)
+    world.create_pod("low", cpu="1")
     until(lambda: "low" in world.bound())
-    world.create_pod("high", cpu="1", priority=100)
+    high = {"metadata": {"name": "high"}, "value": 100}
+    world.call("POST", "/apis/scheduling.k8s.io/v1/priorityclasses", high)
+    world.create_pod("high", cpu="1", priorityClassName="high")
     until(lambda: "low" not in world.pods() or "high" in world.bound())
     world.create_pod("never", cpu="99")
     until(lambda: world.reasons().get("never"))

@@ -72,18 +72,17 @@ PACKING = {
 
 def create_scheduler(cluster, configuration, **labels):
     """A pod of a scheduler, with what its port answers; None if it needs authorization."""
-    answer = {"10259/configz": json.dumps({"componentconfig": configuration})}
+    pods = "/api/v1/namespaces/kube-system/pods"
+    if configuration is not None:
+        path = f"{pods}/https:scheduler:10259/proxy/configz"
+        cluster.inject_faults(answers={path: {"componentconfig": configuration}})
     pod = {
         "apiVersion": "v1",
         "kind": "Pod",
-        "metadata": {
-            "name": "scheduler",
-            "labels": labels,
-            "annotations": {} if configuration is None else answer,
-        },
+        "metadata": {"name": "scheduler", "labels": labels},
         "spec": {"nodeName": "large", "containers": [{"name": "main", "image": "scheduler"}]},
     }
-    cluster.call("POST", "/api/v1/namespaces/kube-system/pods", pod)
+    cluster.call("POST", pods, pod)
 
 
 @pytest.mark.parametrize(

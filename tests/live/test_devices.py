@@ -8,7 +8,7 @@ import os
 import signal
 
 import pytest
-from world import BIN, World, until
+from world import World, until
 
 RESOURCE = "/apis/resource.k8s.io/v1"
 CLAIMS = f"{RESOURCE}/namespaces/default/resourceclaims"
@@ -21,10 +21,7 @@ class DeviceWorld(World):
 
     def __init__(self, folder, *flags):
         self.flags = flags
-        out = ("--kubeconfig-out", str(folder / "served.kubeconfig"))
-        super().__init__(
-            folder, [BIN / "moorage", "serve", "--nodes=0", "--port=0", "--no-scheduler", *out]
-        )
+        super().__init__(folder)
         self.start()
 
     def start(self):

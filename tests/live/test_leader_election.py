@@ -1,189 +1,279 @@
-"""Acquiring, renewing, losing and releasing the lease."""
+"""Acquiring, renewing, losing and releasing the lease, in virtual time."""
 
 import asyncio
-import time
 from contextlib import asynccontextmanager
+from random import Random
 
 import pytest
-from api_server import Refused, Store, application_of, serve
-from fake_clock import RealClock
+from simulated import loop as simulated_loop
+from simulated.faults import FaultPlan
+from simulated.loop import Process
+from simulated.server import SimulatedServer
+from simulated.transport import SimulatedTransport, refusal
 
 from moorage.api.config import LeaderElection
+from moorage.cluster.resources import LEASES
 from moorage.live import leader_election
 from moorage.live.client import Client
-from moorage.live.connection import Connection
+from moorage.live.connection import Connection, Identity
 from moorage.live.leader_election import LeaderElector
 
-SETTINGS = LeaderElection(
-    lease_duration_seconds=1.0, renew_deadline_seconds=0.6, retry_period_seconds=0.1
-)
+SETTINGS = LeaderElection()  # 15 s, of which the leader uses 10, and renews every 2 s.
 KEY = ("kube-system", "kube-scheduler")
 
 
+class Requests:
+    """The requests of all candidates; nothing is checked."""
+
+    def __init__(self):
+        self.count = 0
+
+    def sent(self, *_):
+        self.count += 1
+
+    def answered(self, *_):
+        pass
+
+    performed = answered
+
+
+class Lease:
+    """The lease as it is stored, and the server that stores it."""
+
+    def __init__(self, loop):
+        self.server = SimulatedServer(loop, Random(1))
+        self.requests = Requests()
+
+    def spec(self):
+        return self.server.api.store.get(LEASES, *KEY)["spec"]
+
+    def take(self):
+        """Another candidate writes its name into the lease."""
+        held = self.server.api.store.get(LEASES, *KEY)
+        taken = {**held["spec"], "holderIdentity": "other"}
+        self.server.api.replace(LEASES, {**held, "spec": taken})
+
+    def refuse(self, *methods, seconds=0.0):
+        """Answer requests with 403 from now on, after some time."""
+        respond = self.server.respond
+
+        async def refused(method, *request):
+            if method in methods:
+                await asyncio.sleep(seconds)
+                return refusal(403, "the roles are not read yet")
+            return await respond(method, *request)
+
+        self.server.respond = refused
+
+
 @asynccontextmanager
-async def candidates(*names, clock=None):
-    store = Store(100)
-    runner, port = await serve(application_of(store), 0)
-    try:
-        connection = Connection(server=f"http://127.0.0.1:{port}")
-        async with Client(connection, clock=clock or RealClock()) as client:
-            yield (store, *(LeaderElector(client, SETTINGS, name) for name in names))
-    finally:
-        await runner.cleanup()
+async def candidates(loop, *names):
+    lease, plan = Lease(loop), FaultPlan(Random(1), until=0.0)
+    found = []
+    for name in names:
+        transport = SimulatedTransport(Process(loop, name), lease.server, plan, lease.requests)
+        connection = Connection(server="http://simulated", identity=Identity(token="token-0"))
+        client = Client(
+            connection, transport=transport, clock=transport.process.clock, random=Random(name)
+        )
+        found.append(LeaderElector(client, SETTINGS, name))
+    yield lease, *found
 
 
-def spec(store):
-    return store.objects["leases"][KEY]["spec"]
-
-
-def take(store):
-    """Another candidate writes its name into the lease."""
-    held = store.objects["leases"][KEY]
-    taken = {**held["spec"], "holderIdentity": "other"}
-    store.replace("leases", KEY, {**held, "spec": taken})
+def run(main):
+    return simulated_loop.run(main, Random(1))
 
 
 def test_fields():
-    async def go():
-        async with candidates("me") as (store, lease):
-            assert not lease.may_act()
-            await lease.acquire()
-            assert lease.may_act()
-            return spec(store)
+    async def go(loop):
+        async with candidates(loop, "me") as (lease, elector):
+            assert not elector.may_act()
+            await elector.acquire()
+            assert elector.may_act()
+            return lease.spec()
 
-    found = asyncio.run(go())
+    found = run(go)
     assert found["holderIdentity"] == "me"
-    assert found["leaseDurationSeconds"] == 1
+    assert found["leaseDurationSeconds"] == 15
     assert found["leaseTransitions"] == 0
     assert found["acquireTime"] == found["renewTime"]
     assert len(found["renewTime"]) == len("2026-01-01T00:00:00.000000Z")
 
 
 def test_renewals_keep_the_time_of_acquisition():
-    async def go():
-        async with candidates("me") as (store, lease):
-            await lease.acquire()
-            before = spec(store)
-            keeping = asyncio.create_task(lease.keep())
-            await asyncio.sleep(0.35)
+    async def go(loop):
+        async with candidates(loop, "me") as (lease, elector):
+            await elector.acquire()
+            before = lease.spec()
+            keeping = asyncio.create_task(elector.keep())
+            await asyncio.sleep(60)
             keeping.cancel()
-            return before, spec(store)
+            assert elector.may_act()
+            return before, lease.spec()
 
-    before, after = asyncio.run(go())
+    before, after = run(go)
     assert after["acquireTime"] == before["acquireTime"]
     assert after["renewTime"] > before["renewTime"]
     assert after["leaseTransitions"] == 0
 
 
 def test_standby_waits_for_the_end_of_a_lease_and_not_longer():
-    async def go():
-        async with candidates("first", "second") as (store, first, second):
+    async def go(loop):
+        async with candidates(loop, "first", "second") as (lease, first, second):
             await first.acquire()
-            began = time.monotonic()
+            began = loop.time()
             await second.acquire()
-            return time.monotonic() - began, spec(store)
+            return loop.time() - began, lease.spec()
 
-    seconds, found = asyncio.run(go())
-    assert 1.0 <= seconds < 1.9  # not until a second lease would be over
+    seconds, found = run(go)
+    assert 15.0 <= seconds < 15.2
     assert found["holderIdentity"] == "second"
     assert found["leaseTransitions"] == 1
 
 
 def test_standby_does_not_take_a_lease_that_is_renewed():
-    async def go():
-        async with candidates("first", "second") as (_, first, second):
+    async def go(loop):
+        async with candidates(loop, "first", "second") as (_, first, second):
             await first.acquire()
             keeping = asyncio.create_task(first.keep())
             with pytest.raises(TimeoutError):
-                async with asyncio.timeout(1.5):
+                async with asyncio.timeout(100):
                     await second.acquire()
             keeping.cancel()
             return first.may_act(), second.may_act()
 
-    assert asyncio.run(go()) == (True, False)
+    assert run(go) == (True, False)
+
+
+def test_the_duration_of_a_lease_is_that_of_its_holder():
+    async def go(loop):
+        async with candidates(loop, "first", "second") as (_, first, second):
+            first.settings = LeaderElection(lease_duration_seconds=40.0)
+            await first.acquire()
+            began = loop.time()
+            await second.acquire()
+            return loop.time() - began
+
+    assert 40.0 <= run(go) < 40.2
 
 
 def test_released_lease_is_free_at_once():
-    async def go():
-        async with candidates("first", "second") as (store, first, second):
+    async def go(loop):
+        async with candidates(loop, "first", "second") as (lease, first, second):
             await first.acquire()
+            waiting = asyncio.create_task(second.acquire())
+            await asyncio.sleep(3)
             await first.release()
-            assert spec(store)["holderIdentity"] == ""
+            assert lease.spec()["holderIdentity"] == ""
             assert not first.may_act()
-            async with asyncio.timeout(0.9):  # before the lease would be over
-                await second.acquire()
+            released_at = loop.time()
+            await waiting
+            return loop.time() - released_at
 
-    asyncio.run(go())
+    assert run(go) < 1.5
 
 
 def test_leader_that_was_stopped_too_long_may_not_act():
-    clock = RealClock()
-
-    async def go():
-        async with candidates("me", clock=clock) as (_, lease):
-            await lease.acquire()
-            clock.ahead = 0.7
-            assert not lease.may_act()  # at once, before anybody has looked at the lease
+    async def go(loop):
+        async with candidates(loop, "me") as (_, elector):
+            await elector.acquire()
+            loop.now += 10.1
+            assert not elector.may_act()  # at once, before anybody has looked at the lease
             with pytest.raises(leader_election.LeaseLost, match="not renewed in time"):
-                await lease.keep()
-            assert not lease.is_held
+                await elector.keep()
+            assert not elector.is_held
 
-    asyncio.run(go())
+    run(go)
 
 
-def test_leader_without_a_server_gives_up_at_its_deadline():
-    async def go():
-        async with candidates("me") as (store, lease):
-            await lease.acquire()
-            began = time.monotonic()
-            store.objects["leases"].clear()
-            store.get = lambda *_: time.sleep(0.02) or 1 / 0  # every answer is a 500
+def test_the_deadline_counts_from_sending():
+    async def go(loop):
+        async with candidates(loop, "me") as (lease, elector):
+            respond = lease.server.respond
+
+            async def slow(*request):
+                found = await respond(*request)
+                await asyncio.sleep(4.0)
+                return found
+
+            await elector.acquire()
+            lease.server.respond = slow
+            keeping = asyncio.create_task(elector.keep())
+            await asyncio.sleep(SETTINGS.retry_period_seconds + 4.1)
+            keeping.cancel()
+            return elector.seconds_since_renewal()
+
+    assert 4.0 <= run(go) < 4.2
+
+
+@pytest.mark.parametrize("seconds", [0.0, 3.0, 100.0])
+def test_leader_without_a_server_gives_up_at_its_deadline(seconds):
+    async def go(loop):
+        async with candidates(loop, "me") as (lease, elector):
+            await elector.acquire()
+            lease.refuse("GET", "PUT", seconds=seconds)
             with pytest.raises(leader_election.LeaseLost):
-                await lease.keep()
-            return time.monotonic() - began
+                await elector.keep()
+            return elector.seconds_since_renewal()
 
-    assert 0.5 <= asyncio.run(go()) < 5  # A busy machine may be late; who never gives up hangs.
+    assert 10.0 <= run(go) < 10.6
 
 
 def test_leader_whose_lease_was_taken_over_stops_at_once():
-    async def go():
-        async with candidates("me") as (store, lease):
-            await lease.acquire()
-            take(store)
+    async def go(loop):
+        async with candidates(loop, "me") as (lease, elector):
+            await elector.acquire()
+            lease.take()
             with pytest.raises(leader_election.LeaseLost, match="other holds the lease"):
-                await lease.keep()
-            assert not lease.may_act()
+                await elector.keep()
+            assert not elector.may_act()
 
-    asyncio.run(go())
+    run(go)
 
 
 def test_release_after_a_take_over_changes_nothing():
-    async def go():
-        async with candidates("me") as (store, lease):
-            await lease.acquire()
-            take(store)
-            await lease.release()
-            return spec(store)["holderIdentity"]
+    async def go(loop):
+        async with candidates(loop, "me") as (lease, elector):
+            await elector.acquire()
+            lease.take()
+            await elector.release()
+            return lease.spec()["holderIdentity"]
 
-    assert asyncio.run(go()) == "other"
+    assert run(go) == "other"
+
+
+def test_a_leader_whose_answer_was_lost_acquires_its_own_lease():
+    async def go(loop):
+        async with candidates(loop, "me") as (lease, elector):
+            respond, requests = lease.server.respond, iter([1, 2])
+
+            async def lost(*request):
+                found = await respond(*request)
+                if request[0] == "POST" and next(requests) == 1:
+                    return refusal(500, "sorry")
+                return found
+
+            lease.server.respond = lost
+            await elector.acquire()
+            return loop.time(), lease.spec()["holderIdentity"]
+
+    seconds, holder = run(go)
+    assert seconds < 3
+    assert holder == "me"
 
 
 def test_standby_backs_off_from_a_failing_server():
     # The lease has run out, and it cannot be taken.
-    async def go():
-        clock = RealClock()
-        async with candidates("first", "second", clock=clock) as (store, first, second):
+    async def go(loop):
+        async with candidates(loop, "first", "second") as (lease, first, second):
             await first.acquire()
             looking = asyncio.create_task(second.acquire())
-            await asyncio.sleep(0.1)
-            store.replace = refused
-            clock.ahead = 2.0
-            before = store.requests
-            await asyncio.sleep(0.5)
+            await asyncio.sleep(1)
+            lease.refuse("PUT")
+            await asyncio.sleep(16)
+            before = lease.requests.count
+            await asyncio.sleep(10)
             looking.cancel()
-            return store.requests - before
+            return lease.requests.count - before
 
-    def refused(*_):
-        raise Refused(403, "Forbidden", "the roles are not read yet")
-
-    assert 2 <= asyncio.run(go()) <= 40  # two requests for each look, which are 0.05 s apart
+    assert 14 <= run(go) <= 28  # Two requests each time, about 1 s apart.

@@ -22,10 +22,7 @@ class Playground(World):
     """A cluster of `moorage serve` with a running scheduler."""
 
     def __init__(self, folder):
-        out = ("--kubeconfig-out", str(folder / "served.kubeconfig"))
-        super().__init__(
-            folder, [BIN / "moorage", "serve", "--nodes=0", "--port=0", "--no-scheduler", *out]
-        )
+        super().__init__(folder)
         for i in range(NODES):
             self.create_node(f"node-{i}", cpu="8", memory="32Gi")
         self.inject_faults()

@@ -1,4 +1,4 @@
-"""A cluster for tests: an API server in a process of its own, and a scheduler in another.
+"""A cluster for tests: `moorage serve` in a process of its own, and a scheduler in another.
 
 Everything that a test asks of the server goes through the Kubernetes API, so another server can
 be put in this one's place: set MOORAGE_TEST_SERVER to a command that prints its address.
@@ -91,11 +91,13 @@ class Scheduler:
 class World:
     """A server, a proxy that can inject faults, and schedulers behind it."""
 
-    def __init__(self, folder, server=None):
+    def __init__(self, folder):
         self.folder = folder
-        command = os.environ.get("MOORAGE_TEST_SERVER")
-        usual = shlex.split(command) if command else [sys.executable, str(HERE / "api_server.py")]
-        self._processes = [Process(*(server or usual))]
+        command = shlex.split(os.environ.get("MOORAGE_TEST_SERVER", "")) or [
+            *(BIN / "moorage", "serve", "--nodes=0", "--port=0", "--no-scheduler"),
+            *("--kubeconfig-out", folder / "served.kubeconfig"),
+        ]
+        self._processes = [Process(*command)]
         self.address = self._processes[0].address
         self.proxies = {}
         self.schedulers = []
@@ -159,14 +161,6 @@ class World:
 
     def events(self):
         return self.call("GET", "/apis/events.k8s.io/v1/events")["items"]
-
-    def binds(self):
-        """Every binding that was carried out; of a server without a book, those that last."""
-        try:
-            return [tuple(each) for each in self.call("GET", "/binds")]
-        except urllib.error.HTTPError:
-            bound = [pod for pod in self.pods().values() if pod["spec"].get("nodeName")]
-            return [(pod["metadata"]["uid"], pod["spec"]["nodeName"]) for pod in bound]
 
     def bound(self):
         """Pods with their nodes."""

@@ -20,6 +20,7 @@ from moorage.api.pod import Pod
 from moorage.api.server_requests import BindPod, DeletePod
 from moorage.cluster.resources import LEASES, NODES, PODS
 from moorage.cluster.store import DELETED
+from moorage.core.effects import Done, Failed
 from moorage.core.journal import Decided, Journal, Popped, Preempting
 from moorage.core.observations import Listed
 from moorage.core.scheduler import Scheduler
@@ -72,9 +73,10 @@ class RecentFacts(Journal):
 class CheckedScheduler(Scheduler):
     """A scheduler whose calls are checked from outside."""
 
-    def __init__(self, configuration, *, name, **options):
+    def __init__(self, configuration, *, name, network, **options):
         super().__init__(configuration, journal=RecentFacts(), **options)
         self.name = name
+        self._network = network
         self.history = HistoryChecker()
         self._calls = 0
         # The number of the call in which a node was added, and in which each pod was popped.
@@ -89,6 +91,9 @@ class CheckedScheduler(Scheduler):
         return self._checked(super().observe(observation, now))
 
     def complete(self, ticket, outcome, now):
+        request = self.history._requested.get(ticket)
+        if isinstance(request, BindPod):
+            self._check_outcome(request, outcome)
         self.history.complete(ticket, outcome)
         return self._checked(super().complete(ticket, outcome, now))
 
@@ -110,6 +115,14 @@ class CheckedScheduler(Scheduler):
             elif isinstance(fact, Preempting):
                 self._check_victims(fact)
         return self._checked(effects, decided)
+
+    def _check_outcome(self, request, outcome):
+        """A binding that is reported done was performed; one that is reported failed was not."""
+        bound, uid = self._network.bound, request.pod.uid
+        if isinstance(outcome, Done) and bound.get(uid) != request.node:
+            self.fail(uid, f"the binding of {request.pod.key} is reported done")
+        if isinstance(outcome, Failed) and self._network.bound_by.get(uid) == self.name:
+            self.fail(uid, f"the binding of {request.pod.key} is reported failed, and was made")
 
     def _checked(self, effects, decided=frozenset()):
         try:
@@ -188,7 +201,8 @@ class NetworkChecks:
         self.faults = Counter()
         self._renewed_at = {}  # process -> when its last successful renewal was sent
         self._pods, self._nodes = {}, {}
-        self._bound = {}  # UID -> node
+        self.bound = {}  # UID -> node
+        self.bound_by = {}  # UID -> process
         self.binds = 0
         self.changes = 0  # Of nodes and pods.
         api.store.subscribe(self._changed)
@@ -215,6 +229,7 @@ class NetworkChecks:
         path = request[1]
         if path.partition("?")[0].endswith("/binding") and response.status == 201:
             self.binds += 1
+            self.bound_by[msgspec.json.decode(request[3])["metadata"]["uid"]] = process.name
             lease = self._api.store.find(LEASES, "kube-system", "kube-scheduler")
             holder = lease["spec"].get("holderIdentity")
             if holder != process.name:
@@ -234,11 +249,11 @@ class NetworkChecks:
                 self._pods.pop(pod.uid, None)
                 return
             self._pods[pod.uid] = pod
-            before = self._bound.get(pod.uid)
+            before = self.bound.get(pod.uid)
             if pod.node_name and before != pod.node_name:
                 if before:
                     self._fail(f"{pod.key} moved from {before} to {pod.node_name}")
-                self._bound[pod.uid] = pod.node_name
+                self.bound[pod.uid] = pod.node_name
                 self._check_room(pod)
 
     def _check_room(self, pod):

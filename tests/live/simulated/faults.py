@@ -10,7 +10,8 @@ requests of a verb, of a kind of object, or of a replica fail in the same way.
     slow          arrives late, and the answer too
 
     of a watch    gone (410), cut (perhaps within a line), stall (half-open until keep-alive
-                  notices), repeat (the same events again), replay (from an earlier version)
+                  notices), garble (a line is no JSON), repeat (the same events again), replay
+                  (from an earlier version)
     of a list     stale (an earlier version)
 """
 
@@ -19,7 +20,9 @@ from typing import NamedTuple
 WRITE_FAULTS = (
     "unsent", "lost", "lost_after", "hang", "hang_after", "busy", "error", "error_after", "slow",
 )  # fmt: skip
-WATCH_FAULTS = ("unsent", "busy", "error", "gone", "cut", "stall", "slow", "repeat", "replay")
+WATCH_FAULTS = (
+    "unsent", "busy", "error", "gone", "cut", "stall", "garble", "slow", "repeat", "replay",
+)  # fmt: skip
 FAULTS = tuple(dict.fromkeys((*WRITE_FAULTS, *WATCH_FAULTS, "stale")))
 OUTAGES = ("unsent", "lost", "lost_after", "hang", "busy", "error", "error_after", "gone", "cut")
 VERBS = ("list", "watch", "get", "create", "update", "patch", "delete", "bind")

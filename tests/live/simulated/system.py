@@ -102,6 +102,7 @@ class Replica:
             scheduler = CheckedScheduler(
                 system.configuration,
                 name=process.name,
+                network=system.network,
                 seed=system.seed,
                 registry=REGISTRY,
                 **(options or {}),

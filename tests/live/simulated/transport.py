@@ -165,6 +165,8 @@ class SimulatedTransport:
                 if fault == "gone":
                     stream.put(event("ERROR", GONE))
                     return
+                if fault == "garble":
+                    chunk = chunk[: draw.randint(1, len(chunk))] + b"\n"
                 stream.put(chunk)
                 if fault == "repeat":
                     stream.put(chunk)
