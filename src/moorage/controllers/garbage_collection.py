@@ -1,11 +1,11 @@
-"""Garbage collection: dependents of deleted owners, pods of deleted nodes, deleted namespaces.
+"""Garbage collection: dependents of deleted owners, pods of deleted nodes.
 
 all owners are gone                 delete the object
 some owners are gone                remove the references to them
 an owner with `foregroundDeletion`  delete blocking dependents first, then the owner
 an owner with `orphan`              remove the references to it, then delete the owner
 the node of a pod is gone           fail and delete the pod after QUARANTINE_SECONDS
-a namespace is being deleted        delete all objects in it, then the namespace
+a circle of owners                  deletion in the foreground does not block in the circle
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,8 +17,6 @@ from moorage.controllers.writes import BACKGROUND, FOREGROUND, Delete, Update, W
 
 FOREGROUND_FINALIZER = "foregroundDeletion"
 ORPHAN_FINALIZER = "orphan"
-NAMESPACE = "Namespace"
-NAMESPACE_FINALIZER = "kubernetes"
 # A node that was deleted by mistake has this long to come back.
 QUARANTINE_SECONDS = 40.0
 
@@ -28,21 +26,19 @@ def reconcile(obj: Object, index: ObjectIndex, now: float) -> Iterator[Write]:
     owners = {
         uid: index.by_uid(uid) for owner in objects.owners(obj) if (uid := owner.get("uid", ""))
     }
-    yield from collect_dependent(obj, owners)
+    yield from collect_dependent(obj, owners, index.dependents(objects.uid(obj)))
     if objects.is_terminating(obj):
         yield from finish_owner(obj, index.dependents(objects.uid(obj)))
 
 
-def collect_dependent(obj: Object, owners: dict[str, Object | None]) -> Iterator[Write]:
+def collect_dependent(
+    obj: Object, owners: dict[str, Object | None], dependents: Sequence[Object]
+) -> Iterator[Write]:
     """Delete an object without remaining owners, or drop the references to missing ones."""
     if not owners or objects.is_terminating(obj):
         return
     present = {uid: owner for uid, owner in owners.items() if owner is not None}
-    waiting = [
-        uid
-        for uid, owner in present.items()
-        if objects.is_terminating(owner) and FOREGROUND_FINALIZER in objects.finalizers(owner)
-    ]
+    waiting = [uid for uid, owner in present.items() if _deletes_dependents(owner)]
     solid = [uid for uid in present if uid not in waiting]
     if len(solid) == len(owners):
         return
@@ -50,8 +46,16 @@ def collect_dependent(obj: Object, owners: dict[str, Object | None]) -> Iterator
         kept = [each for each in objects.owners(obj) if each.get("uid") in solid]
         yield Update(objects.with_metadata(obj, ownerReferences=kept))
     else:
+        if waiting and any(map(_deletes_dependents, dependents)):
+            # A circle: its owner, and its dependent, wait for each other unless one gives way.
+            unblocked = [{**each, "blockOwnerDeletion": False} for each in objects.owners(obj)]
+            yield Update(objects.with_metadata(obj, ownerReferences=unblocked))
         # While an owner waits, the dependents of this object have to be deleted before it as well.
         yield Delete(obj, propagation=FOREGROUND if waiting else BACKGROUND)
+
+
+def _deletes_dependents(obj: Object) -> bool:
+    return objects.is_terminating(obj) and FOREGROUND_FINALIZER in objects.finalizers(obj)
 
 
 def finish_owner(obj: Object, dependents: Sequence[Object]) -> Iterator[Write]:
@@ -75,20 +79,3 @@ def delete_orphaned_pod(pod: Object) -> Iterator[Write]:
         text = "PodGC: node no longer exists"
         yield Update(objects.with_status(pod, phase="Failed", reason="NodeLost", message=text))
     yield Delete(pod, grace_seconds=0)
-
-
-def reconcile_namespace(namespace: Object, index: ObjectIndex, now: float) -> Iterator[Write]:
-    """Delete all objects of a namespace that is being deleted, then remove its finalizer."""
-    if not objects.is_terminating(namespace):
-        return
-    if objects.status(namespace).get("phase") != "Terminating":
-        namespace = objects.with_status(namespace, phase="Terminating")
-        yield Update(namespace)
-    content = index.in_namespace(objects.name(namespace))
-    for obj in content:
-        if not objects.is_terminating(obj):
-            yield Delete(obj, propagation=BACKGROUND)
-    if not content:
-        finalizers = objects.spec(namespace).get("finalizers") or []
-        left = [each for each in finalizers if each != NAMESPACE_FINALIZER]
-        yield Update(objects.with_spec(namespace, finalizers=left))

@@ -72,7 +72,7 @@ def formatted(name: str, amount: int) -> str:
 def usage(obj: Object, definitions: Iterable[Object] = ()) -> Usage:
     """What an object counts for, by the names that quotas use."""
     kind = objects.kind_of(obj)
-    used: Usage = {f"count/{_resource_name(kind, definitions)}": _ONE}
+    used: Usage = {f"count/{resource_name(kind, definitions)}": _ONE}
     if kind in _COUNTED:
         used[_COUNTED[kind]] = _ONE
     match kind:
@@ -85,7 +85,7 @@ def usage(obj: Object, definitions: Iterable[Object] = ()) -> Usage:
     return used
 
 
-def _resource_name(kind: str, definitions: Iterable[Object]) -> str:
+def resource_name(kind: str, definitions: Iterable[Object]) -> str:
     """The name of a kind in a quota: `pods`, `replicasets.apps`."""
     group, _, name = kind.rpartition("/")
     for each in definitions:

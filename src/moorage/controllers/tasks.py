@@ -15,6 +15,7 @@ from moorage.controllers import (
     garbage_collection,
     job,
     kubelet,
+    namespace_deletion,
     namespace_objects,
     node_lifecycle,
     objects,
@@ -70,12 +71,12 @@ def tasks_for_change(old: Object | None, new: Object | None, index: ObjectIndex)
             yield from _for_pod(obj, old, new, index)
         case "Node":
             yield from _for_node(obj, old, new, index)
-        case garbage_collection.NAMESPACE:
+        case namespace_deletion.NAMESPACE:
             yield NAMESPACE, key_of(obj)
             yield NAMESPACE_OBJECTS, key_of(obj)
         case "ServiceAccount" | "ConfigMap" if new is None:
             name = objects.namespace(obj)
-            yield NAMESPACE_OBJECTS, (garbage_collection.NAMESPACE, "", name)
+            yield NAMESPACE_OBJECTS, (namespace_deletion.NAMESPACE, "", name)
         case disruption_budget.KIND:
             yield BUDGET, key_of(obj)
         case volumes.CLAIM | volumes.VOLUME | volumes.CLASS:
@@ -102,7 +103,7 @@ def _for_any_kind(obj: Object, new: Object | None, index: ObjectIndex) -> Iterat
     if index.count(resource_quota.KIND) and obj.get("kind") != "Event":
         for quota in index.all(resource_quota.KIND, objects.namespace(obj)):
             yield QUOTA, key_of(quota)
-    namespace = index.get(garbage_collection.NAMESPACE, "", objects.namespace(obj))
+    namespace = index.get(namespace_deletion.NAMESPACE, "", objects.namespace(obj))
     if namespace is not None and objects.is_terminating(namespace):
         yield NAMESPACE, key_of(namespace)
 
@@ -263,7 +264,7 @@ class Reconcilers:
             BUDGET: disruption_budget.reconcile,
             QUOTA: resource_quota.reconcile,
             GARBAGE: garbage_collection.reconcile,
-            NAMESPACE: garbage_collection.reconcile_namespace,
+            NAMESPACE: namespace_deletion.reconcile,
             NAMESPACE_OBJECTS: namespace_objects.reconcile,
             LIFECYCLE: node_lifecycle.reconcile,
             VOLUME: volumes.reconcile,

@@ -25,7 +25,7 @@ def quota(world, name="q", **fields):
 
 def test_usage_follows_the_objects(world):
     world.nodes(1)
-    quota(world, pods="3", requests_cpu="2", limits_memory="1Gi", configmaps="5")
+    quota(world, pods="3", requests_cpu="2", limits_memory="1Gi", secrets="5")
     assert used(world) == {
         "pods": "0",
         "requests.cpu": "0",
@@ -33,9 +33,9 @@ def test_usage_follows_the_objects(world):
         "configmaps": "0",
     }
     world.create("Pod", "a", **pod({"cpu": "500m"}, {"memory": "256Mi"}))
-    world.create("ConfigMap", "c")
+    world.create("Secret", "c")
     world.run(5)
-    expected = {"pods": "1", "requests.cpu": "500m", "limits.memory": "256Mi", "configmaps": "1"}
+    expected = {"pods": "1", "requests.cpu": "500m", "limits.memory": "256Mi", "secrets": "1"}
     assert used(world) == expected
     world.delete("Pod", "a")
     world.run(5)
@@ -43,16 +43,16 @@ def test_usage_follows_the_objects(world):
 
 
 def test_an_object_beyond_the_quota_is_refused(world):
-    quota(world, pods="1", configmaps="1")
+    quota(world, pods="1", secrets="1")
     world.create("Pod", "a", **pod())
     with pytest.raises(ForbiddenError) as error:
         world.create("Pod", "b", **pod())
     assert str(error.value) == (
         'pods "b" is forbidden: exceeded quota: q, requested: pods=1, used: pods=1, limited: pods=1'
     )
-    world.create("ConfigMap", "c")
+    world.create("Secret", "c")
     with pytest.raises(ForbiddenError):
-        world.create("ConfigMap", "d")
+        world.create("Secret", "d")
 
 
 def test_amounts_have_to_be_stated(world):

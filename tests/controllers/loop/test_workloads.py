@@ -4,6 +4,8 @@ import pytest
 
 from moorage.cluster.verbs.delete import DeleteOptions
 
+from .conftest import resource
+
 
 def template(labels, image="web:1", **spec):
     container = {"name": "c", "image": image, "resources": {"requests": {"cpu": "100m"}}}
@@ -488,3 +490,37 @@ def test_restarted_controllers_change_nothing(world):
     before = world.store.version
     world.begin()
     assert world.store.version == before
+
+
+def test_namespace_deletion_deletes_pods_first_and_says_what_is_left(world):
+    world.nodes(1)
+    world.create("Namespace", "team")
+    held = {"finalizers": ["example.com/wait"]}
+    world.create("Pod", "a", "team", metadata=held, spec=template({})["spec"])
+    world.create("ConfigMap", "settings", "team")
+    world.run(2)
+    world.api.delete(resource("Namespace"), "", "team")
+    world.run(10)
+    assert world.exists("ConfigMap", "settings", "team")
+    status = world.get("Namespace", "team")["status"]
+    told = {each["type"]: each["message"] for each in status["conditions"]}
+    assert "pods. has 1 resource instances" in told["NamespaceContentRemaining"]
+    assert "example.com/wait in 1" in told["NamespaceFinalizersRemaining"]
+    pod = world.get("Pod", "a", "team")
+    world.api.replace(resource("Pod"), {**pod, "metadata": {**pod["metadata"], "finalizers": []}})
+    world.run(5)
+    assert not world.exists("Namespace", "team")
+
+
+def test_a_circle_of_owners_is_deleted_in_the_foreground(world):
+    made = [world.create("ConfigMap", name) for name in "abc"]
+    for obj, owner in zip(made, [made[2], made[0], made[1]], strict=True):
+        meta = owner["metadata"]
+        reference = {"apiVersion": "v1", "kind": "ConfigMap", "name": meta["name"]}
+        reference |= {"uid": meta["uid"], "blockOwnerDeletion": True, "controller": True}
+        new = {**obj["metadata"], "ownerReferences": [reference]}
+        world.api.replace(resource("ConfigMap"), {**obj, "metadata": new})
+    world.settle()
+    world.delete("ConfigMap", "a", DeleteOptions(propagation_policy="Foreground"))
+    world.run(5)
+    assert [world.exists("ConfigMap", name) for name in "abc"] == [False] * 3
