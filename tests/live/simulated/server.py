@@ -10,9 +10,8 @@ from moorage.api import timestamps
 from moorage.cluster.api_server import ApiServer
 from moorage.cluster.store import Store
 from moorage.live.transport import HttpResponse
-from moorage.serve.rest import app, requests
-from moorage.serve.rest.reads import ReadRequest, ReadRequests
-from moorage.serve.rest.requests import PLAIN_JSON
+from moorage.serve.rest import app, reads, requests
+from moorage.serve.rest.reads import ReadRequests
 
 LOG_SIZE = 400
 
@@ -67,5 +66,5 @@ class SimulatedServer:
         """The chunks of a watch, or an error as raised by the handlers."""
         request = Request("GET", path, {}, None)
         parsed = requests.parse_path(self.api.registry, request.path)
-        read = ReadRequest(parsed, requests.list_options(request.query), PLAIN_JSON)
-        return self._reads.watches.chunks(self._reads.watch_request(read), is_connected)
+        watch = self._reads.watch_request(reads.parse_request(request, parsed))
+        return self._reads.watches.chunks(watch, is_connected)

@@ -34,6 +34,12 @@ class ReadRequest(NamedTuple):
     format: ResponseFormat
 
 
+def parse_request(request: web.Request, path: ResourcePath) -> ReadRequest:
+    """A GET request; raises StatusError."""
+    format_ = accepted_format(request, path.resource)
+    return ReadRequest(path, requests.list_options(request.query), format_)
+
+
 class ReadRequests:
     """Handles GET requests."""
 
@@ -44,8 +50,7 @@ class ReadRequests:
 
     async def get(self, request: web.Request, path: ResourcePath) -> web.StreamResponse:
         """Handle a GET of a collection, an object or a subresource."""
-        format_ = accepted_format(request, path.resource)
-        read = ReadRequest(path, requests.list_options(request.query), format_)
+        read = parse_request(request, path)
         if read.options.watch and not path.subresource:
             return await self.watches.stream(request, self.watch_request(read))
         return await (self._get(read) if path.name else self._list(read))
