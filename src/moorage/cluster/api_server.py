@@ -19,6 +19,7 @@ from moorage.cluster import status_errors
 from moorage.cluster.objects import validation
 from moorage.cluster.patches import apply
 from moorage.cluster.patches.apply import FieldManager
+from moorage.cluster.patches.list_rules import BUILT_IN_KINDS, MergeRules, SchemaRules
 from moorage.cluster.resources import (
     DEFINITIONS,
     DISRUPTION_BUDGETS,
@@ -32,6 +33,7 @@ from moorage.cluster.store import DELETED, Change, Store, encode, key_of
 from moorage.cluster.verbs import binding, create, delete, eviction, quota, update
 from moorage.cluster.verbs.binding import Binding
 from moorage.cluster.verbs.delete import DeleteOptions
+from moorage.controllers import objects
 from moorage.controllers.objects import Object
 
 Managed = list[dict[str, Any]] | None
@@ -58,6 +60,17 @@ class ApiServer:
             kind, version = obj.get("kind"), obj.get("apiVersion")
             raise BadRequestError(f'no matches for kind "{kind}" in version "{version}"')
         return found
+
+    def merge_rules(self, resource: Resource) -> MergeRules:
+        """How server-side apply merges objects of this resource."""
+        if not resource.custom:
+            return BUILT_IN_KINDS
+        found = self.store.find(DEFINITIONS, "", f"{resource.plural}.{resource.group}") or {}
+        for version in objects.spec(found).get("versions") or ():
+            if version.get("name") == resource.version:
+                schema = objects.value_at(version, "schema", "openAPIV3Schema")
+                return SchemaRules(schema or {})
+        return SchemaRules({})
 
     def create(
         self,
@@ -89,7 +102,7 @@ class ApiServer:
             obj["metadata"]["managedFields"] = managed
         elif manager:
             owner = FieldManager(manager, "Update")
-            obj = apply.record_creation(obj, owner, self.store.clock())
+            obj = apply.record_creation(obj, owner, self.store.clock(), self.merge_rules(resource))
         if dry_run:
             if self.store.find(resource, *key_of(obj)) is not None:
                 raise status_errors.already_exists(resource, obj["metadata"]["name"])
@@ -132,7 +145,8 @@ class ApiServer:
             new = {**new, "metadata": meta}
         elif manager or "managedFields" in before.object["metadata"]:
             owner = FieldManager(manager or "unknown", "Update", subresource)
-            new = apply.record_update(before.object, new, owner, self.store.clock())
+            rules = self.merge_rules(resource)
+            new = apply.record_update(before.object, new, owner, self.store.clock(), rules)
         return new if dry_run else self._write(resource, new)
 
     def replace(

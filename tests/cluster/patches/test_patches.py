@@ -4,7 +4,7 @@ import copy
 
 import pytest
 
-from moorage.cluster.patches import apply, json_patch, strategic_merge
+from moorage.cluster.patches import apply, json_patch, list_rules, strategic_merge
 from moorage.cluster.patches.apply import FieldManager
 from moorage.cluster.status_errors import (
     ConflictError,
@@ -245,3 +245,39 @@ def test_applying_the_same_again_changes_nothing():
     live = applied(None, deploy(replicas=2, image="x"))
     again = apply.apply(live, deploy(replicas=2, image="x"), ME, at="later", force=False)
     assert again == live
+
+
+SCHEMA = {
+    "properties": {
+        "spec": {
+            "properties": {
+                "ports": {
+                    "x-kubernetes-list-type": "map",
+                    "x-kubernetes-list-map-keys": ["port", "protocol"],
+                    "items": {"properties": {"port": {}, "protocol": {"default": "TCP"}}},
+                },
+                "names": {"x-kubernetes-list-type": "set", "items": {}},
+                "whole": {"x-kubernetes-map-type": "atomic"},
+                "list": {"items": {}},
+            }
+        }
+    }
+}
+
+
+def test_lists_of_custom_resources_merge_as_their_schema_says():
+    def custom(**spec):
+        return {"apiVersion": "a.b/v1", "kind": "Thing", "metadata": {"name": "x"}, "spec": spec}
+
+    rules = list_rules.SchemaRules(SCHEMA)
+    first = custom(ports=[{"port": 1, "name": "a"}], names=["a"], whole={"a": 1})
+    live = apply.apply(None, first, ME, at="x", force=False, rules=rules)
+    second = custom(ports=[{"port": 2, "protocol": "UDP"}], names=["b"], list=[1])
+    merged = apply.apply(live, second, YOU, at="x", force=False, rules=rules)["spec"]
+    assert merged["ports"] == [{"port": 1, "name": "a"}, {"port": 2, "protocol": "UDP"}]
+    assert merged["names"] == ["a", "b"]
+    other = custom(ports=[{"port": 1, "protocol": "TCP", "name": "b"}], whole={"b": 1})
+    with pytest.raises(ConflictError) as error:
+        apply.apply(live, other, YOU, at="x", force=False, rules=rules)
+    fields = [each.field for each in error.value.causes]
+    assert fields == ['.spec.ports[port=1,protocol="TCP"].name', ".spec.whole"]

@@ -30,7 +30,7 @@ def test_usage_follows_the_objects(world):
         "pods": "0",
         "requests.cpu": "0",
         "limits.memory": "0",
-        "configmaps": "0",
+        "secrets": "0",
     }
     world.create("Pod", "a", **pod({"cpu": "500m"}, {"memory": "256Mi"}))
     world.create("Secret", "c")

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from moorage.cluster.patches import list_rules
-from moorage.cluster.patches.list_rules import KEY_DEFAULTS, ListRule
+from moorage.cluster.patches.list_rules import BUILT_IN_KINDS, ListRule, MergeRules
 from moorage.cluster.status_errors import (
     BadRequestError,
     ConflictError,
@@ -50,6 +50,7 @@ def apply(
     *,
     at: str,
     force: bool,
+    rules: MergeRules = BUILT_IN_KINDS,
     shown_version: str = "",
 ) -> Object:
     """The object after an apply; raises ConflictError if another manager owns a changed field.
@@ -61,19 +62,19 @@ def apply(
     if applied.get("metadata", {}).get("managedFields"):
         raise BadRequestError("metadata.managedFields must be nil")
     owned = _owned_fields(live)
-    paths = _object_paths(applied)
-    _check_duplicates(applied, ())
+    paths = _object_paths(applied, rules)
+    _check_duplicates(applied, (), rules)
     if live is None:
         return _with_managed_fields(applied, {manager: paths}, applied, at)
     if not owned:
-        owned = {BEFORE_FIRST_APPLY: _object_paths(live)}
-    merged = _merge(live, applied, ())
+        owned = {BEFORE_FIRST_APPLY: _object_paths(live, rules)}
+    merged = _merge(live, applied, (), rules)
     conflicts: dict[FieldManager, list[Path]] = {}
     for other, other_paths in owned.items():
         if other == manager:
             continue
         for path in sorted(paths & other_paths):
-            if _differ(find_value(live, path), find_value(merged, path), path):
+            if _differ(live, merged, path, rules):
                 conflicts.setdefault(other, []).append(path)
     if conflicts and not force:
         version = shown_version or live.get("apiVersion", "")
@@ -85,19 +86,23 @@ def apply(
     shared = {path[:length] for path in others | paths for length in range(1, len(path) + 1)}
     # The shortest first: an item that no other manager shares is removed whole, with its keys.
     for path in sorted(before - shared, key=len):
-        if find_value(merged, path) is not ABSENT:
-            merged = remove_value(merged, path)
+        if find_value(merged, path, rules) is not ABSENT:
+            merged = remove_value(merged, path, rules)
     owned[manager] = paths
     return _with_managed_fields(merged, owned, applied, at, live)
 
 
-def record_update(before: Object, after: Object, manager: FieldManager, at: str) -> Object:
+def record_update(
+    before: Object,
+    after: Object,
+    manager: FieldManager,
+    at: str,
+    rules: MergeRules = BUILT_IN_KINDS,
+) -> Object:
     """The object after another write: the manager becomes the owner of changed fields."""
     owned = _owned_fields(before)
-    old, new = (_object_paths(each, own_maps=True) for each in (before, after))
-    changed = {
-        path for path in new if _differ(find_value(before, path), find_value(after, path), path)
-    }
+    old, new = (_object_paths(each, rules, own_maps=True) for each in (before, after))
+    changed = {path for path in new if _differ(before, after, path, rules)}
     if not changed and not old - new:
         return after
     owned = {other: (paths - changed) & new for other, paths in owned.items()}
@@ -105,26 +110,30 @@ def record_update(before: Object, after: Object, manager: FieldManager, at: str)
     return _with_managed_fields(after, owned, after, at, before)
 
 
-def record_creation(obj: Object, manager: FieldManager, at: str) -> Object:
+def record_creation(
+    obj: Object, manager: FieldManager, at: str, rules: MergeRules = BUILT_IN_KINDS
+) -> Object:
     """A new object, all of whose fields the manager owns."""
-    return _with_managed_fields(obj, {manager: _object_paths(obj, own_maps=True)}, obj, at)
+    paths = _object_paths(obj, rules, own_maps=True)
+    return _with_managed_fields(obj, {manager: paths}, obj, at)
 
 
-def _differ(old: Any, new: Any, path: Path) -> bool:
+def _differ(before: Object, after: Object, path: Path, rules: MergeRules) -> bool:
     """Whether a leaf changed; of an object with leaves of its own, whether it is there at all."""
-    atomic = path[-1].startswith("f:") and path[-1][2:] in list_rules.ATOMIC_MAPS
-    if isinstance(old, dict) and isinstance(new, dict) and not atomic:
-        return False
+    old, new = (find_value(each, path, rules) for each in (before, after))
+    if isinstance(old, dict) and isinstance(new, dict):
+        names = tuple(step[2:] for step in path if step.startswith("f:"))
+        return path[-1].startswith("f:") and rules.is_atomic_map(names) and old != new
     return bool(old != new)
 
 
-def _check_duplicates(value: Any, path: tuple[str, ...]) -> None:
+def _check_duplicates(value: Any, path: tuple[str, ...], rules: MergeRules) -> None:
     """Reject two items of a list with the same keys."""
     if isinstance(value, dict):
         for key, each in value.items():
-            _check_duplicates(each, (*path, key))
+            _check_duplicates(each, (*path, key), rules)
     elif isinstance(value, list):
-        rule = list_rules.rule(path)
+        rule = rules.list_rule(path)
         steps = [key_step(each, rule) for each in value] if rule.keys else []
         if len(set(steps)) < len(steps) and None not in steps:
             repeated = next(each for each in steps if steps.count(each) > 1)
@@ -134,24 +143,26 @@ def _check_duplicates(value: Any, path: tuple[str, ...]) -> None:
                 f"{_step_text(str(repeated))}"
             )
         for each in value:
-            _check_duplicates(each, path)
+            _check_duplicates(each, path, rules)
 
 
-def _merge(live: Any, applied: Any, path: tuple[str, ...]) -> Any:
+def _merge(live: Any, applied: Any, path: tuple[str, ...], rules: MergeRules) -> Any:
     if isinstance(live, dict) and isinstance(applied, dict):
-        if path and path[-1] in list_rules.ATOMIC_MAPS:
+        if rules.is_atomic_map(path):
             return applied
         merged = dict(live)
         for key, value in applied.items():
-            merged[key] = _merge(live[key], value, (*path, key)) if key in live else value
+            merged[key] = _merge(live[key], value, (*path, key), rules) if key in live else value
         return merged
     if isinstance(live, list) and isinstance(applied, list):
-        return _merge_lists(live, applied, path)
+        return _merge_lists(live, applied, path, rules)
     return applied
 
 
-def _merge_lists(live: list[Any], applied: list[Any], path: tuple[str, ...]) -> list[Any]:
-    rule = list_rules.rule(path)
+def _merge_lists(
+    live: list[Any], applied: list[Any], path: tuple[str, ...], rules: MergeRules
+) -> list[Any]:
+    rule = rules.list_rule(path)
     if rule.is_set:
         return [*live, *(each for each in applied if each not in live)]
     steps = [key_step(each, rule) for each in applied] if rule.keys else [None]
@@ -159,7 +170,7 @@ def _merge_lists(live: list[Any], applied: list[Any], path: tuple[str, ...]) -> 
     if None in steps or None in merged:
         return applied
     for step, each in zip(steps, applied, strict=True):
-        merged[step] = _merge(merged[step], each, path) if step in merged else each
+        merged[step] = _merge(merged[step], each, path, rules) if step in merged else each
     return list(merged.values())
 
 
@@ -243,11 +254,13 @@ _UNMANAGED = (*SERVER_METADATA, "name", "namespace", "generation")
 ABSENT = object()
 
 
-def _object_paths(obj: Object, *, own_maps: bool = False) -> set[Path]:
-    return set(leaves(object_fields(obj, own_maps=own_maps)))
+def _object_paths(obj: Object, rules: MergeRules, *, own_maps: bool = False) -> set[Path]:
+    return set(leaves(object_fields(obj, rules, own_maps=own_maps)))
 
 
-def object_fields(obj: Object, *, own_maps: bool = False) -> Fields:
+def object_fields(
+    obj: Object, rules: MergeRules = BUILT_IN_KINDS, *, own_maps: bool = False
+) -> Fields:
     """The fields of an object without those that only the server sets.
 
     Updates own a map, such as the labels, in addition to its keys.
@@ -260,19 +273,21 @@ def object_fields(obj: Object, *, own_maps: bool = False) -> Fields:
             value = {name: each for name, each in value.items() if name not in _UNMANAGED}
             if not value:
                 continue
-        fields[f"f:{key}"] = _value_fields(value, (key,), own_maps=own_maps)
+        fields[f"f:{key}"] = _value_fields(value, (key,), rules, own_maps=own_maps)
     return fields
 
 
-def _value_fields(value: Any, path: tuple[str, ...], *, own_maps: bool) -> Fields:
-    if isinstance(value, dict) and path[-1] not in list_rules.ATOMIC_MAPS:
+def _value_fields(
+    value: Any, path: tuple[str, ...], rules: MergeRules, *, own_maps: bool
+) -> Fields:
+    if isinstance(value, dict) and not rules.is_atomic_map(path):
         fields = {
-            f"f:{key}": _value_fields(each, (*path, key), own_maps=own_maps)
+            f"f:{key}": _value_fields(each, (*path, key), rules, own_maps=own_maps)
             for key, each in value.items()
         }
         return {_SELF: {}, **fields} if own_maps and path[-1] in list_rules.MAPS else fields
     if isinstance(value, list):
-        rule = list_rules.rule(path)
+        rule = rules.list_rule(path)
         if rule.is_set:
             return {_item_step(each): {} for each in value}
         if rule.keys:
@@ -281,7 +296,7 @@ def _value_fields(value: Any, path: tuple[str, ...], *, own_maps: bool) -> Field
                 step = key_step(each, rule)
                 if step is None:
                     return {}
-                fields[step] = {_SELF: {}, **_value_fields(each, path, own_maps=own_maps)}
+                fields[step] = {_SELF: {}, **_value_fields(each, path, rules, own_maps=own_maps)}
             return fields
     return {}
 
@@ -290,7 +305,7 @@ def key_step(item: Any, rule: ListRule) -> str | None:
     """The step of a list item by its keys; None if it lacks a key."""
     if not isinstance(item, dict):
         return None
-    keys = {key: item.get(key, KEY_DEFAULTS.get(key)) for key in rule.apply_keys or rule.keys}
+    keys = {key: item.get(key, rule.defaults.get(key)) for key in rule.apply_keys or rule.keys}
     return None if None in keys.values() else "k:" + msgspec.json.encode(keys).decode()
 
 
@@ -328,7 +343,7 @@ def fields_from_leaves(paths: set[Path]) -> Fields:
     return fields
 
 
-def find_value(obj: Any, path: Path) -> Any:
+def find_value(obj: Any, path: Path, rules: MergeRules = BUILT_IN_KINDS) -> Any:
     """The value at a path of an object, or ABSENT."""
     names: tuple[str, ...] = ()
     for step in path:
@@ -339,7 +354,7 @@ def find_value(obj: Any, path: Path) -> Any:
             obj, names = obj[name], (*names, name)
         else:
             items = obj if isinstance(obj, list) else ()
-            rule = list_rules.rule(names)
+            rule = rules.list_rule(names)
             obj = next((each for each in items if _list_step(each, step, rule) == step), ABSENT)
             if obj is ABSENT:
                 return ABSENT
@@ -351,22 +366,24 @@ def _list_step(item: Any, step: str, rule: ListRule) -> str | None:
     return _item_step(item) if step.startswith("v:") else key_step(item, rule)
 
 
-def remove_value(obj: Any, path: Path, names: tuple[str, ...] = ()) -> Any:
+def remove_value(
+    obj: Any, path: Path, rules: MergeRules = BUILT_IN_KINDS, names: tuple[str, ...] = ()
+) -> Any:
     """The object without the value at a path, and without parts that become empty."""
     step, rest = path[0], path[1:]
     name = step[2:]
     if step.startswith("f:") and isinstance(obj, dict) and name in obj:
-        inner = remove_value(obj[name], rest, (*names, name)) if rest else ABSENT
+        inner = remove_value(obj[name], rest, rules, (*names, name)) if rest else ABSENT
         if inner is ABSENT or inner == {} or inner == []:
             return {key: value for key, value in obj.items() if key != name}
         return {**obj, name: inner}
     if step.startswith(("k:", "v:")) and isinstance(obj, list):
-        rule = list_rules.rule(names)
+        rule = rules.list_rule(names)
         kept = []
         for each in obj:
             if _list_step(each, step, rule) != step:
                 kept.append(each)
             elif rest:
-                kept.append(remove_value(each, rest, names))
+                kept.append(remove_value(each, rest, rules, names))
         return kept
     return obj

@@ -100,7 +100,15 @@ def _apply(api: ApiServer, path: ResourcePath, request: Patch) -> tuple[Object, 
     if is_scale:
         body, shown = scale.applied(resource, body), body["apiVersion"]
     body = _covered(resource, path.subresource, body)
-    result = apply.apply(found, body, manager, at=at, force=request.force, shown_version=shown)
+    result = apply.apply(
+        found,
+        body,
+        manager,
+        at=at,
+        force=request.force,
+        rules=api.merge_rules(resource),
+        shown_version=shown,
+    )
     managed = result["metadata"].pop("managedFields")
     if found is None:
         if path.subresource:
