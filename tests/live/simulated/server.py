@@ -12,6 +12,7 @@ from moorage.cluster.store import Store
 from moorage.live.transport import HttpResponse
 from moorage.serve.rest import app, reads, requests
 from moorage.serve.rest.reads import ReadRequests
+from moorage.serve.rest.responses import ObjectResponse
 
 LOG_SIZE = 400
 
@@ -59,6 +60,8 @@ class SimulatedServer:
         request = Request(method, path, headers, body)
         found = await app.error_responses(request, self._router.handle)
         assert isinstance(found, web.Response), "a watch is no request"
+        if isinstance(found, ObjectResponse):
+            found.encode(headers["Accept"])
         lines = "".join(f"\r\n{name.lower()}: {value}" for name, value in found.headers.items())
         return HttpResponse(found.status, f"http/1.1 {found.status}{lines}".encode(), found.body)
 

@@ -117,11 +117,14 @@ class ObjectResponse(web.Response):
         self.value = value
 
     async def prepare(self, request: web.BaseRequest) -> AbstractStreamWriter | None:
-        if self.body is None:
-            accepted = negotiation.status_encoding(request.headers.get("Accept", ""))
-            self.body, media = encoded(self.value, accepted)
-            self.headers.setdefault("Content-Type", media)
+        self.encode(request.headers.get("Accept", ""))
         return await super().prepare(request)
+
+    def encode(self, accept: str) -> None:
+        """Set the body, unless it is set."""
+        if self.body is None:
+            self.body, media = encoded(self.value, negotiation.status_encoding(accept))
+            self.headers.setdefault("Content-Type", media)
 
 
 def json(value: Any, status: int = 200) -> web.Response:
