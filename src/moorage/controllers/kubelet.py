@@ -14,7 +14,7 @@ NotReady, `stopped` stops heartbeats and pods, and any other value is a healthy 
 
 import hashlib
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from moorage.api import requests, timestamps
@@ -57,7 +57,13 @@ def kubelet_health(node: Object) -> str:
 
 
 def reconcile_pod(
-    pod: Object, node: Object | None, bound_at: float, now: float, *, claims_ready: bool
+    pod: Object,
+    node: Object | None,
+    bound_at: float,
+    now: float,
+    *,
+    claims_ready: bool,
+    ports_free: bool = True,
 ) -> Iterator[Write]:
     """Start, finish or remove a pod; `bound_at` is when its kubelet first saw it."""
     if node is None or kubelet_health(node) == STOPPED:
@@ -67,7 +73,9 @@ def reconcile_pod(
     elif pods.is_ended(pod) or kubelet_health(node) == NOT_READY:
         return
     elif pods.phase(pod) != "Running":
-        if claims_ready:
+        if not ports_free:
+            yield Update(objects.with_status(pod, phase="Failed", **_PORTS_TAKEN))
+        elif claims_ready:
             at = bound_at + START_SECONDS
             yield Update(running_pod(pod, node, now)) if at <= now else RequeueAt(at)
     elif (at := _probed_at(pod, now)) > now:
@@ -76,6 +84,44 @@ def reconcile_pod(
         yield Update(probed)
     else:
         yield from _finish(pod, now)
+
+
+_PORTS_TAKEN = {
+    "reason": "NodePorts",
+    "message": "Pod was rejected: Predicate NodePorts failed: node(s) didn't have free ports for "
+    "the requested pod ports",
+}
+
+
+def has_free_ports(pod: Object, others: Iterable[Object]) -> bool:
+    """Whether no other pod of the node uses the host ports of a pod.
+
+    The scheduler sees to it, but a pod may be created on a node.
+    """
+    own = _host_ports(pod)
+    if not own:
+        return True
+    taken = {
+        port
+        for other in others
+        if pods.phase(other) == "Running" and objects.uid(other) != objects.uid(pod)
+        for port in _host_ports(other)
+    }
+    return not any(
+        (port, protocol) == (other, its_protocol)
+        and (address == its or "0.0.0.0" in (address, its))
+        for address, protocol, port in own
+        for its, its_protocol, other in taken
+    )
+
+
+def _host_ports(pod: Object) -> list[tuple[str, str, int]]:
+    return [
+        (port.get("hostIP") or "0.0.0.0", port.get("protocol") or "TCP", port["hostPort"])
+        for container in objects.spec(pod).get("containers") or ()
+        for port in container.get("ports") or ()
+        if port.get("hostPort")
+    ]
 
 
 def annotated_seconds(obj: Object, annotation: str) -> float | None:

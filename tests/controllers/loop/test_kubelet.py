@@ -72,3 +72,18 @@ def test_extended_resources_are_copied_into_allocatable(world):
     left = set_capacity(lambda old: {k: v for k, v in old.items() if k != "example.com/foo"})
     assert "example.com/foo" not in left
     assert left["cpu"] == "8"
+
+
+def test_a_pod_whose_host_port_is_taken_fails(world):
+    world.nodes(2)
+
+    def create(name, node):
+        ports = [{"containerPort": 80, "hostPort": 8080}]
+        world.create("Pod", name, **pod(nodeName=node, container={"ports": ports}))
+        world.run(2)
+        return world.get("Pod", name)["status"]
+
+    assert create("first", "n0")["phase"] == "Running"
+    assert create("other", "n1")["phase"] == "Running"
+    second = create("second", "n0")
+    assert (second["phase"], second["reason"]) == ("Failed", "NodePorts")

@@ -188,12 +188,12 @@ class RequestRouter:
     async def handle(self, request: web.Request) -> web.StreamResponse:
         """Handle any request."""
         path = request.path
+        requests.check_timeout(request.query)
         if request.method == "GET" and (response := self._discovery(request, path)) is not None:
             return response
         if path.rstrip("/").endswith("/bindings") and request.method == "POST":
             return await self._bindings(request, path)
         parsed = requests.parse_path(self._api.registry, path)
-        requests.check_timeout(request.query)
         if request.method not in ("GET", "HEAD") and self._api.store.failure is not None:
             raise self._api.store.failure  # Before anything is changed.
         reads.accepted_format(request, parsed.resource)
