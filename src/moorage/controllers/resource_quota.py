@@ -31,6 +31,7 @@ _COUNTED = {
     "ResourceQuota": "resourcequotas",
     "PersistentVolumeClaim": "persistentvolumeclaims",
 }
+_MAX_DEVICES = 32  # of one claim
 _CLASS = ".storageclass.storage.k8s.io/"
 # Resources of which every container has to state its amount, if a quota limits them.
 _STATED = (
@@ -82,6 +83,8 @@ def usage(obj: Object, definitions: Iterable[Object] = ()) -> Usage:
             used |= _service_usage(obj)
         case "PersistentVolumeClaim":
             used |= _claim_usage(obj)
+        case "resource.k8s.io/ResourceClaim":
+            used |= _device_usage(obj)
     return used
 
 
@@ -169,6 +172,22 @@ def _claim_usage(claim: Object) -> Usage:
     if name := objects.spec(claim).get("storageClassName"):
         used[f"{name}{_CLASS}requests.storage"] = amount
         used[f"{name}{_CLASS}persistentvolumeclaims"] = _ONE
+    return used
+
+
+def _device_usage(claim: Object) -> Usage:
+    """Devices by their class; of alternatives, the largest number of each class."""
+    used: Usage = {}
+    for request in objects.value_at(claim, "spec", "devices", "requests") or ():
+        exactly = request.get("exactly")
+        options = [exactly] if exactly else request.get("firstAvailable") or []
+        largest: Usage = {}
+        for each in options:
+            takes_all = each.get("allocationMode") == "All"
+            count = _MAX_DEVICES if takes_all else int(each.get("count") or 1)
+            name = f"{each.get('deviceClassName')}.deviceclass.resource.k8s.io/devices"
+            largest[name] = max(largest.get(name, 0), count * _ONE)
+        _add(used, largest)
     return used
 
 

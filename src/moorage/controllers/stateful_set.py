@@ -53,7 +53,10 @@ class Rollout:
         self.current: str = objects.status(workload).get("currentRevision") or self.latest
         strategy = objects.spec(workload).get("updateStrategy") or {}
         self.on_delete = strategy.get("type") == "OnDelete"
-        self.partition = int((strategy.get("rollingUpdate") or {}).get("partition") or 0)
+        rolling = strategy.get("rollingUpdate") or {}
+        self.partition = int(rolling.get("partition") or 0)
+        limit, replicas = rolling.get("maxUnavailable", 1), objects.replicas(workload)
+        self.max_unavailable = max(1, objects.int_or_percent(limit, replicas, round_up=True))
         self._before = history.find(self.current)
 
     def pod(self, number: int) -> Object:
@@ -87,21 +90,24 @@ def _steps(
         if in_order:
             return
     if not surplus and not rollout.on_delete:
-        yield from _replace_old_pod(rollout, by_ordinal)
+        yield from _replace_old_pods(rollout, by_ordinal)
 
 
-def _replace_old_pod(rollout: Rollout, by_ordinal: Mapping[int, Object]) -> Iterator[Write]:
-    """Delete the highest pod of an older template, once all pods above it are healthy."""
+def _replace_old_pods(rollout: Rollout, by_ordinal: Mapping[int, Object]) -> Iterator[Write]:
+    """Delete pods of an older template from the highest down, `maxUnavailable` at a time."""
     desired = ordinals(rollout.workload)
-    for number in reversed(desired):
+    found = [by_ordinal[number] for number in desired if number in by_ordinal]
+    unavailable = len(desired) - sum(
+        is_healthy(rollout.workload, pod, rollout.now) for pod in found
+    )
+    allowed = rollout.max_unavailable - unavailable
+    for number in reversed(desired[rollout.partition :]):
         pod = by_ordinal.get(number)
-        if number < desired.start + rollout.partition or pod is None:
+        if allowed <= 0 or pod is None:
             return
         if pod_revision(pod) != rollout.latest and not objects.is_terminating(pod):
             yield Delete(pod)
-            return
-        if not is_healthy(rollout.workload, pod, rollout.now):
-            return
+            allowed -= 1
 
 
 def _retain_claims(

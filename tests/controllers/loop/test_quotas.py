@@ -108,6 +108,10 @@ def test_scopes(scope, spec, matches):
         pytest.param({"kind": "PersistentVolumeClaim", "spec": {"storageClassName": "gold",
                       "resources": {"requests": {"storage": "3"}}}},
                      "gold.storageclass.storage.k8s.io/requests.storage", 3, id="class of storage"),
+        pytest.param({"kind": "ResourceClaim", "apiVersion": "resource.k8s.io/v1", "spec": {
+                      "devices": {"requests": [{"exactly": {"deviceClassName": "gpu", "count": 2}},
+                                    {"firstAvailable": [{"deviceClassName": "gpu"}]}]}}},
+                     "gpu.deviceclass.resource.k8s.io/devices", 3, id="devices"),
         pytest.param({"kind": "Pod", **pod({"example.com/gpu": 2})}, "requests.example.com/gpu", 2,
                      id="extended"),
     ],

@@ -104,3 +104,18 @@ def test_daemon_set_with_a_surge_starts_the_new_pod_first(world):
         most = max(most, len(active))
     assert images(world.running(**LABELS)) == ["web:2"]
     assert most == 3
+
+
+def test_stateful_set_replaces_as_many_pods_as_may_be_unavailable(world):
+    world.nodes(2)
+    rolling = {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 2}}
+    fields = workload("web", replicas=4, updateStrategy=rolling, podManagementPolicy="Parallel")
+    world.create("StatefulSet", "web", **fields)
+    world.run(5)
+    world.change("StatefulSet", "web", template=template(LABELS, "web:2"))
+    fewest = 4
+    for _ in range(40):
+        world.run(0.25)
+        fewest = min(fewest, len(world.running(**LABELS)))
+    assert fewest == 2
+    assert images(world.running(**LABELS)) == ["web:2"]
