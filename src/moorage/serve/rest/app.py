@@ -25,6 +25,8 @@ from moorage.cluster.status_errors import (
 )
 from moorage.core.scheduler import Scheduler
 from moorage.serve import ui
+from moorage.serve.openapi import protobuf_v2
+from moorage.serve.openapi.documents import OpenApi
 from moorage.serve.rest import discovery, negotiation, reads, requests, responses
 from moorage.serve.rest.negotiation import DISCOVERY_V2
 from moorage.serve.rest.reads import ReadRequests
@@ -180,6 +182,7 @@ class RequestRouter:
         self._reads = ReadRequests(api)
         self._writes = WriteRequests(api)
         self._reviews = Reviews(api.now)
+        self._openapi = OpenApi(api.registry, api.store)
 
     def close(self) -> None:
         """End all watches."""
@@ -265,15 +268,16 @@ class RequestRouter:
             case ["apis", group, name]:
                 return responses.json(discovery.resources(registry, group, name))
             case ["openapi", "v2"]:
-                if discovery.PROTOBUF in accept:
-                    body = discovery.openapi_protobuf()
-                    return web.Response(body=body, content_type=discovery.PROTOBUF_RESPONSE)
+                if protobuf_v2.MEDIA_TYPE in accept:
+                    body = protobuf_v2.encode(self._openapi.v2())
+                    return responses.raw(body, protobuf_v2.RESPONSE_TYPE)
                 negotiation.accepted_format(accept)
-                return responses.json(discovery.openapi_v2(registry))
+                return responses.json(self._openapi.v2())
             case ["openapi", "v3"]:
-                return responses.json(discovery.openapi_index(registry))
+                return responses.json(self._openapi.index())
             case ["openapi", "v3", *rest]:
-                return responses.json(discovery.openapi_document(registry, "/".join(rest)))
+                document = self._openapi.v3("/".join(rest))
+                return None if document is None else responses.json(document)
             case [""]:
                 return responses.json({"paths": ["/api", "/apis", "/healthz", "/version"]})
         return None
