@@ -16,7 +16,7 @@ import msgspec
 from msgspec import structs
 
 from moorage.cluster import status_errors
-from moorage.cluster.objects import validation
+from moorage.cluster.objects import custom_schemas, validation
 from moorage.cluster.patches import apply
 from moorage.cluster.patches.apply import FieldManager
 from moorage.cluster.patches.list_rules import BUILT_IN_KINDS, MergeRules, SchemaRules
@@ -96,6 +96,7 @@ class ApiServer:
             meta["name"] = validation.generate_name(prefix, self.random)
             if self.store.find(resource, *key_of(obj)) is None:
                 break
+        obj = self._completed(resource, obj)
         obj = create.prepare(self.store, self.random, resource, obj)
         quotas = quota.charged_quotas(self.store, resource, obj)
         if managed:
@@ -137,7 +138,8 @@ class ApiServer:
             case "resize":
                 new = update.update_resources(before.object, obj)
             case _:
-                new = update.update_object(resource, before.object, deep_copy(obj))
+                obj = self._completed(resource, deep_copy(obj))
+                new = update.update_object(resource, before.object, obj)
         if managed is not None:
             new = {**new, "metadata": {**new["metadata"], "managedFields": managed}}
         elif resets and not subresource:
@@ -148,6 +150,17 @@ class ApiServer:
             rules = self.merge_rules(resource)
             new = apply.record_update(before.object, new, owner, self.store.clock(), rules)
         return new if dry_run else self._write(resource, new)
+
+    def _completed(self, resource: Resource, obj: Object) -> Object:
+        """A custom resource with the defaults of its schema; raises InvalidError."""
+        schema = custom_schemas.schema_of(self.store, resource) if resource.custom else None
+        if schema is None:
+            return obj
+        obj, _ = custom_schemas.prune(obj, schema)
+        obj = custom_schemas.fill_defaults(obj, schema)
+        if causes := list(custom_schemas.causes(obj, schema)):
+            raise validation.invalid_object(resource, str(obj["metadata"].get("name", "")), causes)
+        return obj
 
     def replace(
         self, resource: Resource, obj: Object, *, expect_version: str | None = None

@@ -52,7 +52,7 @@ def validate(resource: Resource, obj: Object) -> KubeObject:
     elif not resource.custom and (rules := _RULES.get(resource.kind)) is not None:
         causes += [_cause(*each) for each in rules(typed)]
     if causes:
-        raise _invalid_object(resource, typed.name, causes)
+        raise invalid_object(resource, typed.name, causes)
     return typed
 
 
@@ -98,13 +98,13 @@ def _metadata_causes(meta: ObjectMeta) -> Iterator[StatusCause]:
 
 def invalid(resource: Resource, name: str, field: str, value: Any, rule: str) -> InvalidError:
     """The error of an invalid value."""
-    return _invalid_object(resource, name, [_cause(field, value, rule)])
+    return invalid_object(resource, name, [_cause(field, value, rule)])
 
 
 def required(resource: Resource, name: str, field: str, rule: str = "") -> InvalidError:
     """The error of a missing field."""
     text = f"Required value: {rule}" if rule else "Required value"
-    return _invalid_object(resource, name, [StatusCause("FieldValueRequired", text, field)])
+    return invalid_object(resource, name, [StatusCause("FieldValueRequired", text, field)])
 
 
 def may_not_change(
@@ -112,10 +112,11 @@ def may_not_change(
 ) -> InvalidError:
     """The error of a change to an immutable field."""
     cause = StatusCause("FieldValueForbidden", f"Forbidden: {rule}", field)
-    return _invalid_object(resource, name, [cause])
+    return invalid_object(resource, name, [cause])
 
 
-def _invalid_object(resource: Resource, name: str, causes: list[StatusCause]) -> InvalidError:
+def invalid_object(resource: Resource, name: str, causes: list[StatusCause]) -> InvalidError:
+    """The error of an object that violates rules."""
     lines = [f"{cause.field}: {cause.message}" for cause in causes]
     text = lines[0] if len(lines) == 1 else f"[{', '.join(lines)}]"
     return InvalidError(

@@ -1,5 +1,6 @@
 """PATCH: apply a patch to the stored object, then update it."""
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from moorage.api import documents
@@ -26,6 +27,8 @@ class Patch(NamedTuple):
     manager: str
     force: bool = False
     dry_run: bool = False
+    # Checks the fields of the patched object, or of an applied configuration.
+    check: Callable[[Object], Object] = lambda obj: obj
 
 
 def patch(api: ApiServer, path: ResourcePath, request: Patch) -> tuple[Object, bool]:
@@ -37,7 +40,7 @@ def patch(api: ApiServer, path: ResourcePath, request: Patch) -> tuple[Object, b
         patched = apply_patch(path.resource, scale.scale_of(current), request)
         changed = scale.scaled(path.resource, current, patched)
     else:
-        changed = apply_patch(path.resource, current, request)
+        changed = request.check(apply_patch(path.resource, current, request))
     new = api.update(
         path.resource,
         changed,
@@ -90,6 +93,7 @@ def _apply(api: ApiServer, path: ResourcePath, request: Patch) -> tuple[Object, 
     is_scale = path.subresource == "scale"
     stated = {"apiVersion": resource.api_version, "kind": resource.kind}
     body = _applied(path, request.body, scale.KIND if is_scale else stated)
+    body = body if is_scale else request.check(body)
     meta = body["metadata"]
     preconditions = {key: meta.pop(key) for key in ("resourceVersion", "uid") if key in meta}
     if not all(isinstance(value, str) for value in preconditions.values()):

@@ -6,6 +6,7 @@ serves every list and watch.
 
 import contextlib
 import re
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -13,6 +14,7 @@ import yaml
 from aiohttp import web
 from aiohttp.abc import AbstractStreamWriter
 
+from moorage import terminal
 from moorage.cluster.resources import EVENTS, EVENTS_V1, Resource
 from moorage.cluster.status_errors import NotAcceptableError, StatusError
 from moorage.cluster.store import StoredObject, encode
@@ -107,6 +109,17 @@ def partial_metadata(obj: Object, api_version: str = META_V1) -> Object:
 
 
 # HTTP responses --------------------------------------------------------------------------------
+
+
+_MAX_WARNINGS = 20
+
+
+def with_warnings(response: web.Response, texts: Sequence[str]) -> web.Response:
+    """The response with warnings, which kubectl prints."""
+    for text in texts[:_MAX_WARNINGS]:
+        quoted = text.replace("\\", "\\\\").replace('"', '\\"')
+        response.headers.add("Warning", f'299 - "{terminal.visible(quoted)}"')
+    return response
 
 
 class ObjectResponse(web.Response):

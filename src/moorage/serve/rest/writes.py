@@ -1,8 +1,11 @@
 """POST, PUT, PATCH and DELETE."""
 
+from collections.abc import Sequence
+
 from aiohttp import web
 
 from moorage.cluster.api_server import ApiServer
+from moorage.cluster.objects import field_validation
 from moorage.cluster.resources import NAMESPACES, PODS, Resource, ResourcePath
 from moorage.cluster.status_errors import BadRequestError, MethodNotAllowedError
 from moorage.cluster.store import key_of
@@ -41,14 +44,17 @@ class WriteRequests:
             raise BadRequestError(
                 "an empty namespace may not be set during creation: name one in the URL"
             )
-        obj = responses.to_storage(path.resource, await requests.read_object(request, path))
+        read = await requests.read_object(request, path)
+        warnings: list[str] = []
+        read = self._checked(request, path.resource, read, warnings)
+        obj = responses.to_storage(path.resource, read)
         created = self._api.create(
             responses.storage_resource(path.resource),
             obj,
             manager=_manager(request),
             dry_run=dry_run,
         )
-        return await self._respond(path.resource, created, 201)
+        return await self._respond(path.resource, created, 201, warnings)
 
     async def put(self, request: web.Request, path: ResourcePath) -> web.Response:
         """Replace an object or a subresource."""
@@ -63,29 +69,34 @@ class WriteRequests:
             )
             await self._api.store.wait_until_durable()
             return responses.json(scale.scale_of(new))
-        obj = responses.to_storage(path.resource, await requests.read_object(request, path))
+        read = await requests.read_object(request, path)
+        warnings: list[str] = []
+        read = self._checked(request, path.resource, read, warnings)
+        obj = responses.to_storage(path.resource, read)
         stored_as, part = responses.storage_resource(path.resource), path.subresource
         self._api.store.get(stored_as, *path.key)  # raises NotFoundError
         update.check_versioned(path.resource, obj)
         new = self._api.update(stored_as, obj, subresource=part, manager=manager, dry_run=dry_run)
-        return await self._respond(path.resource, new)
+        return await self._respond(path.resource, new, warnings=warnings)
 
     async def patch(self, request: web.Request, path: ResourcePath) -> web.Response:
         """Patch an object or a subresource."""
         _check_object_path(path)
         _check_patch_options(request)
+        warnings: list[str] = []
         change = Patch(
             media_type=requests.media_type(request),
             body=await requests.read_patch(request),
             manager=_manager(request),
             force=requests.flag(request.query, "force"),
             dry_run=requests.is_dry_run(request),
+            check=lambda obj: self._checked(request, stored_as, obj, warnings),
         )
         stored_as = responses.storage_resource(path.resource)
         if stored_as is not path.resource and isinstance(change.body, dict):
             change = change._replace(body=responses.to_storage(path.resource, change.body))
         new, created = patch.patch(self._api, path._replace(resource=stored_as), change)
-        return await self._respond(path.resource, new, 201 if created else 200)
+        return await self._respond(path.resource, new, 201 if created else 200, warnings)
 
     async def delete(self, request: web.Request, path: ResourcePath) -> web.Response:
         """Delete an object, or all objects that a selector matches."""
@@ -123,9 +134,21 @@ class WriteRequests:
         await self._api.store.wait_until_durable()
         return responses.success(status)
 
-    async def _respond(self, resource: Resource, obj: Object, status: int = 200) -> web.Response:
+    async def _respond(
+        self, resource: Resource, obj: Object, status: int = 200, warnings: Sequence[str] = ()
+    ) -> web.Response:
         await self._api.store.wait_until_durable()
-        return responses.json(responses.from_storage(resource, obj), status)
+        served = responses.from_storage(resource, obj)
+        return responses.with_warnings(responses.json(served, status), warnings)
+
+    def _checked(
+        self, request: web.Request, resource: Resource, obj: Object, warnings: list[str]
+    ) -> Object:
+        """The object without unknown fields; `fieldValidation` decides whether it is refused."""
+        mode = request.query.get("fieldValidation", field_validation.WARN)
+        checked = field_validation.check_fields(self._api.store, resource, obj, mode)
+        warnings += checked.warnings
+        return checked.object
 
 
 def not_allowed() -> MethodNotAllowedError:

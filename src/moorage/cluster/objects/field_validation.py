@@ -1,0 +1,46 @@
+"""Field validation: unknown fields are dropped, and refused or reported as the request asks."""
+
+from typing import NamedTuple
+
+from moorage.api.schema import fields, messages
+from moorage.api.schema.fields import FieldTypeError
+from moorage.cluster.objects import custom_schemas
+from moorage.cluster.resources import Resource
+from moorage.cluster.status_errors import BadRequestError
+from moorage.cluster.store import Store
+from moorage.controllers.objects import Object
+
+STRICT, WARN, IGNORE = "Strict", "Warn", "Ignore"
+
+
+class Checked(NamedTuple):
+    """An object without unknown fields, and the warnings for the client."""
+
+    object: Object
+    warnings: tuple[str, ...] = ()
+
+
+def check_fields(store: Store, resource: Resource, obj: Object, mode: str = IGNORE) -> Checked:
+    """Compare an object with the fields of its kind; raises BadRequestError."""
+    try:
+        conformed, unknown = _conformed(store, resource, obj)
+    except FieldTypeError as error:
+        raise BadRequestError(_unhandled(resource, str(error))) from None
+    problems = tuple(f'unknown field "{path}"' for path in unknown)
+    if problems and mode == STRICT:
+        text = f"strict decoding error: {', '.join(problems)}"
+        raise BadRequestError(_unhandled(resource, text))
+    return Checked(conformed, problems if mode == WARN else ())
+
+
+def _conformed(store: Store, resource: Resource, obj: Object) -> tuple[Object, list[str]]:
+    if resource.custom:
+        schema = custom_schemas.schema_of(store, resource)
+        return (obj, []) if schema is None else custom_schemas.prune(obj, schema)
+    message = messages.message_of(resource.api_version, resource.kind)
+    return (obj, []) if message is None else fields.conform(message.name, obj)
+
+
+def _unhandled(resource: Resource, problem: str) -> str:
+    kind = resource.kind
+    return f'{kind} in version "{resource.version}" cannot be handled as a {kind}: {problem}'
