@@ -112,8 +112,7 @@ class Decision(Struct, gc=False):
         """The rows with the highest totals, the selected one first."""
         if self.scored is None:
             return [self.row]
-        selected, best = self.row, self.scored.best()[:count]
-        rows = best.tolist() if isinstance(best, np.ndarray) else best
+        selected, rows = self.row, self.scored.first(count)
         found = [selected, *[row for row in rows if row != selected]][:count]
         return found if len(found) == count else _fill(found, self.scored.totals, count)
 

@@ -73,33 +73,47 @@ class BestRows:
     # An array of rows is quick to make and slow to change, a list the other way round: the array
     # becomes a list after so many changes.
     ARRAY_CHANGES = 8
+    # Taking a row out of a longer list takes longer than counting rows by block.
+    MOST_LISTED = 1 << 14
 
     def __init__(self) -> None:
         self._best = -1
         self._array: RowArray | None = None
-        self._rows: list[int] = []
+        self._rows: list[int] | RowBlocks = []
         self._changes = 0
-
-    def forget(self) -> None:
-        """All totals are new."""
-        self._rows, self._array = [], None
+        self._capacity = 0
 
     def change(self, row: int, before: int, after: int) -> None:
         """The total of one row changed."""
-        if self._array is not None:
-            self._changes += 1
-            if self._changes <= self.ARRAY_CHANGES:
-                self._change_array(self._array, row, before, after)
-                return
-            self._rows, self._array = self._array.tolist(), None
-        if not self._rows:
+        if self._array is not None and self._is_listed(self._array):
+            self._change_array(self._array, row, before, after)
+            return
+        rows = self._rows
+        if not rows:
+            return
+        if isinstance(rows, RowBlocks):
+            if before == self._best:
+                rows.remove(row)
+            if after > self._best:
+                self._best, self._rows = after, [row]
+            elif after == self._best:
+                rows.add(row)
             return
         if before == self._best:
-            del self._rows[bisect_left(self._rows, row)]
+            del rows[bisect_left(rows, row)]
         if after > self._best:
             self._best, self._rows = after, [row]
         elif after == self._best:
-            insort(self._rows, row)
+            insort(rows, row)
+
+    def _is_listed(self, array: RowArray) -> bool:
+        """Whether the rows stay an array; else they are in `_rows` from now on."""
+        self._changes += 1
+        if len(array) > self.MOST_LISTED:
+            self._rows, self._array = RowBlocks(array, self._capacity), None
+        elif self._changes > self.ARRAY_CHANGES:
+            self._rows, self._array = array.tolist(), None
+        return self._array is not None
 
     def _change_array(self, array: RowArray, row: int, before: int, after: int) -> None:
         if after > self._best:
@@ -112,7 +126,7 @@ class BestRows:
             array = np.concatenate((array[:at], [row], array[at:]))
         self._array = array if len(array) else None
 
-    def rows(self, totals: Scores) -> Sequence[int] | RowArray:
+    def rows(self, totals: Scores) -> "Sequence[int] | RowArray | RowBlocks":
         """The best rows; searched among all totals if they are not known."""
         if self._rows:
             return self._rows
@@ -120,7 +134,7 @@ class BestRows:
             # Finding where the maximum is takes less time than finding how high it is.
             self._best = totals.item(totals.argmax())
             self._array = (totals == self._best).nonzero()[0]
-            self._changes = 0
+            self._changes, self._capacity = 0, len(totals)
         return self._array
 
     def with_changes(self, totals: Scores, changed: Mapping[int, int]) -> "BestRows":
@@ -136,6 +150,56 @@ class BestRows:
         return found
 
 
+class RowBlocks:
+    """Very many rows, ascending, with a count for each block of rows.
+
+    The n-th row is found by adding up the counts and looking into one block, so that neither that
+    nor a change takes time in proportion to the rows.
+    """
+
+    BLOCK = 2048
+
+    def __init__(self, rows: RowArray, capacity: int) -> None:
+        blocks = -(-capacity // self.BLOCK)
+        self._has_row = np.zeros(blocks * self.BLOCK, dtype=np.bool_)
+        self._has_row[rows] = True
+        self._by_block = self._has_row.reshape(blocks, self.BLOCK)
+        self._counts = self._by_block.sum(axis=1)
+        self._length = len(rows)
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __getitem__(self, index: int) -> int:
+        ends = self._counts.cumsum()
+        block = int(ends.searchsorted(index, side="right"))
+        at = index - (ends.item(block - 1) if block else 0)
+        row: int = block * self.BLOCK + self._by_block[block].nonzero()[0].item(at)
+        return row
+
+    def first(self, count: int) -> list[int]:
+        """The first rows."""
+        found: list[int] = []
+        block = int((self._counts > 0).argmax())
+        while len(found) < count and block < len(self._counts):
+            rows = self._by_block[block].nonzero()[0][: count - len(found)]
+            found += [row + block * self.BLOCK for row in rows.tolist()]
+            block += 1
+        return found
+
+    def add(self, row: int) -> None:
+        """Add a row that is not there."""
+        self._has_row[row] = True
+        self._counts[row // self.BLOCK] += 1
+        self._length += 1
+
+    def remove(self, row: int) -> None:
+        """Remove a row."""
+        self._has_row[row] = False
+        self._counts[row // self.BLOCK] -= 1
+        self._length -= 1
+
+
 class Scored(Struct, gc=False):
     """The totals of feasible rows in one cycle (-1 elsewhere), and what each plugin gave."""
 
@@ -143,9 +207,18 @@ class Scored(Struct, gc=False):
     parts: Parts
     best_rows: BestRows
 
-    def best(self) -> Sequence[int] | RowArray:
+    def best(self) -> Sequence[int] | RowArray | RowBlocks:
         """The rows that share the highest total, ascending."""
         return self.best_rows.rows(self.totals)
+
+    def first(self, count: int) -> list[int]:
+        """The first of them."""
+        best = self.best_rows.rows(self.totals)
+        if isinstance(best, RowBlocks):
+            return best.first(count)
+        if isinstance(best, list):
+            return best[:count]
+        return [int(row) for row in best[:count]]
 
 
 class TotalView(View):
