@@ -32,6 +32,7 @@ from moorage.framework.status import (
     unresolvable,
     unschedulable,
 )
+from moorage.framework.views.template import TemplateViews
 from moorage.nodes import changes
 from moorage.nodes.columns import Column
 from moorage.nodes.table import NodeTable
@@ -234,6 +235,11 @@ PLUGINS = [
 ]
 # If all scores are cached, totals are cached as well.
 CACHED_PLUGINS = [(p, w) for p, w in PLUGINS if not isinstance(p, Zones | TimeOfDay)]
+# If results depend on nodes and resources only, decisions are repeated for equal pods.
+BY_RESOURCES = [
+    (p, w) for p, w in CACHED_PLUGINS if not isinstance(p, PodCounts | PodCountsOfAll | NodePorts)
+]
+BUILT_IN = [(p, w) for p, w in BY_RESOURCES if "plugins" in type(p).__module__]
 
 
 class ChangingCluster:
@@ -363,8 +369,8 @@ class ChangingCluster:
 
     # Checks
 
-    def decide(self):
-        pod = self.rng.choice(self.pods)
+    def decide(self, pod=None):
+        pod = pod or self.rng.choice(self.pods)
         template = self.templates.of(pod)
         kept = self.long_lived.decide(self.kept, pod, template, self.now)
         anew = self.uncached.decide(self.profile(), pod, Templates().of(pod), self.now)
@@ -425,12 +431,49 @@ def test_cached_decisions_equal_new_ones(seed, plugins, percentage, monkeypatch)
     assert all(cluster.saw[what] > 20 for what in ("scored", "refused")), cluster.saw
 
 
+@pytest.mark.parametrize(
+    ("plugins", "most_placed", "fewest_repeated"),
+    [
+        pytest.param(BY_RESOURCES, 100, 0, id="with errors"),
+        pytest.param(BUILT_IN, 30, 5, id="built-in plugins"),
+    ],
+)
+@pytest.mark.parametrize("seed", range(2))
+def test_decisions_for_equal_pods_equal_new_ones(
+    seed, plugins, most_placed, fewest_repeated, monkeypatch
+):
+    repeated = []
+    repeat = TemplateViews.repeat
+
+    def watched(views):
+        found = repeat(views)
+        repeated.append(found is not None)
+        return found
+
+    monkeypatch.setattr(TemplateViews, "repeat", watched)
+    rng = Random(seed)
+    cluster = ChangingCluster(rng, plugins)
+    for _ in range(12):
+        cluster.set_node()
+    for _ in range(60):
+        while len(cluster.placed) > most_placed:
+            cluster.unplace()
+        for _ in range(rng.choice((0, 0, 1, 1, 2, 3))):
+            rng.choice(ChangingCluster.CHANGES)(cluster)
+        pod = rng.choice(cluster.pods)
+        for _ in range(rng.choice((1, 4, 12))):
+            cluster.decide(pod)
+            if not rng.randrange(3):
+                rng.choice((cluster.place, cluster.unplace))()
+    assert sum(repeated) >= fewest_repeated, cluster.saw
+
+
 class CachedViews(RuleBasedStateMachine):
     """The same in short histories, which Hypothesis can shrink to a minimal failure."""
 
     @initialize(
         seed=st.integers(0, 1000),
-        plugins=st.sampled_from((CACHED_PLUGINS, CACHED_PLUGINS, PLUGINS)),
+        plugins=st.sampled_from((CACHED_PLUGINS, BY_RESOURCES, PLUGINS)),
         percentage=st.sampled_from((None, None, 40)),
     )
     def begin(self, seed, plugins, percentage):
@@ -445,6 +488,11 @@ class CachedViews(RuleBasedStateMachine):
     @rule()
     def decide(self):
         self.cluster.decide()
+
+    @rule()
+    def decide_equal_pods(self):
+        for _ in range(3):
+            self.cluster.decide(self.cluster.pods[1])
 
     @rule()
     def fork(self):

@@ -161,11 +161,28 @@ class SchedulingCycle:
             profile.meter.cycle_started(views)
         state = CycleState(self._cluster, template, now, below=views.state)
         decision = Decision(pod, profile, template, state, nodes, NOT_PRE_FILTERED)
+        repeated = views.repeat() if self._may_repeat(profile, pod) else None
+        if repeated is not None:
+            decision.pre, decision.filtered, decision.scored = repeated
+            decision.feasible_count = decision.filtered.count
+            self._select(decision, self._best(decision))
+            return decision
         try:
             self._search(decision, views)
         except PluginError as failure:
             decision.status = error(str(failure), failure.plugin)
         return decision
+
+    def _may_repeat(self, profile: Profile, pod: Pod) -> bool:
+        """Whether plugins decide alone, over all rows; and nobody wants to see them called."""
+        return (
+            profile.meter is None
+            and profile.percentage is None
+            and self._extenders is None
+            and self.placement is None
+            and not self._nominated
+            and not pod.status.nominated_node_name
+        )
 
     @property
     def random(self) -> Random:

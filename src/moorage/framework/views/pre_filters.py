@@ -94,9 +94,8 @@ class PreFilterStage:
         if not self._retains:
             self._find_idle(state, pod)
             return self._run_steps(state, pod)
-        cluster, table = state.cluster, state.table
         # Skip keys depend on nothing else, so they are not computed while these are the same.
-        versions = (cluster.version, table.node_changes.position, table.placements.terms.version)
+        versions = self._current_versions()
         if versions != self._versions:
             if self._skip_keys is None:
                 self._find_idle(state, pod)
@@ -107,6 +106,15 @@ class PreFilterStage:
                 self.epoch += 1
             self._versions = versions
         return self._result or self._run_steps(state, pod)
+
+    def _current_versions(self) -> tuple[int, int, int]:
+        state, table = self._state, self._state.table
+        terms = table.placements.terms
+        return state.cluster.version, table.node_changes.position, terms.version
+
+    def settled(self) -> PreFiltered | None:
+        """The result for all pods of the template, if it is known and still holds."""
+        return self._result if self._versions == self._current_versions() else None
 
     def _find_idle(self, state: CycleState, pod: Pod) -> None:
         idle, active = [], []

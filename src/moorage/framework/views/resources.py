@@ -5,13 +5,14 @@ most often those that another row had before, and what the plugins said then is 
 instead of a call of each plugin.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING
 
 from moorage.api.pod import Pod
 from moorage.framework.points import Depends
 from moorage.framework.state import CycleState
+from moorage.framework.views.view import View
 from moorage.nodes.changes import FEW_ROWS, UNREAD, RowLog
 from moorage.nodes.table import NodeTable
 
@@ -42,41 +43,57 @@ class ResourceViews:
         found = [view for view in views if view.depends is Depends.RESOURCES]
         return cls(table, found) if found else None
 
+    def covers(self, views: Iterable[View]) -> bool:
+        """Whether all of these views are among them."""
+        return all(any(view is each for each in self._views) for view in views)
+
     def refresh(self, state: CycleState, pod: Pod) -> None:
-        """Bring all views up to date where the results for the rows that changed are known."""
-        log, before, position = self._log, self._position, self._log.position
+        """Bring all views up to date, unless too much changed: then they do it by themselves."""
+        if self.take_known() is not None:
+            return
+        log, changes = self._log, self._log.position - self._position
+        is_first, self._position = self._position == UNREAD, log.position
+        if not log.entries:
+            self._known.clear()  # Not only rows have changed.
+        elif not is_first and changes <= FEW_ROWS and changes <= len(log.entries):
+            self._learn(_latest(log, changes), state, pod)
+
+    def take_known(self) -> Sequence[int] | None:
+        """Bring the views up to date if all results are known; returns the rows that changed."""
+        log, before, table, known = self._log, self._position, self._table, self._known
+        position = log.position
         changes = position - before
         if changes == 0:
-            return
-        self._position = position
+            return ()
         if before == UNREAD or changes > FEW_ROWS or changes > len(log.entries):
-            if not log.entries:
-                self._known.clear()  # Not only rows have changed.
-            return
+            return None
         rows = [log.entries[-1]] if changes == 1 else _latest(log, changes)
-        keys = [self._table.resources_of(row) for row in rows]
-        known = self._known
-        results = [known.get(key) for key in keys]
-        if None in results:
-            self._learn(rows, keys, state, pod)
-            return
+        results = []
+        for row in rows:
+            values = known.get(table.resources_of(row))
+            if values is None:
+                return None
+            results.append(values)
         for index, view in enumerate(self._views):
             cursor = view.cursor
             if cursor.position == before:
                 for row, values in zip(rows, results, strict=True):
-                    view.take_value(row, values[index])  # type: ignore[index]  # There is no None.
+                    view.take_value(row, values[index])
                 cursor.position = position
+            elif cursor.position != position:
+                return None
+        self._position = position
+        return rows
 
-    def _learn(
-        self, rows: Sequence[int], keys: Sequence[tuple[int, ...]], state: CycleState, pod: Pod
-    ) -> None:
+    def _learn(self, rows: Sequence[int], state: CycleState, pod: Pod) -> None:
         if len(self._known) > MOST_KNOWN:
             self._known.clear()
         for view in self._views:
             view.refresh(state, pod)
-        for row, key in zip(rows, keys, strict=True):
+        for row in rows:
             values = [view.value_at(row) for view in self._views]
             if None not in values and self._table.nodes[row] is not None:
+                key = self._table.resources_of(row)
                 self._known[key] = tuple(values)  # type: ignore[arg-type]  # There is no None.
 
 

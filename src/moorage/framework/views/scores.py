@@ -62,6 +62,8 @@ class ScoreView(PluginView):
 
     def take_value(self, row: int, raw: int) -> None:
         """Take the score of a row that changed from whoever knows it."""
+        if self.errors:
+            self.errors.pop(row, None)
         if raw != self.values.item(row):
             self.values[row] = raw
             self.log.add(row)

@@ -40,6 +40,10 @@ if TYPE_CHECKING:
     from moorage.framework.what_if import WhatIf
 
 
+# What pre_filter plugins, filters and scores say of a pod.
+Repeated = tuple[PreFiltered, FeasibleView, Scored]
+
+
 class PluginViews:
     """One plugin's cached results: pre_filter, pre_score, its state, verdicts and scores.
 
@@ -119,6 +123,8 @@ class TemplateViews:
         self._total: TotalView | None = None
         # Once all views are there.
         self._by_resources: ResourceViews | None = None
+        # As long as it is the result of pre_filter plugins, only the resources of rows matter.
+        self._repeats_after: PreFiltered | None = None
         # When all uncached scores skipped the pod, as long as skip keys stay the same.
         self._scores_skipped_at = -1
         self._check: NominatedPodsCheck | None = None
@@ -154,7 +160,7 @@ class TemplateViews:
         if changed.isdisjoint(self._policy.filtering):
             self._position = self.state.table.node_changes.position
             self._views.update(by_node)
-            self._total = self._by_resources = None
+            self._total = self._by_resources = self._repeats_after = None
         else:
             self._use(by_node)
 
@@ -163,7 +169,7 @@ class TemplateViews:
     @measured("Filter")
     def filter(self, state: CycleState, pod: Pod, pre: PreFiltered) -> FeasibleRows:
         """Every row's verdict."""
-        feasible = self._feasible
+        feasible, self._repeats_after = self._feasible, None
         if feasible is None or self._by_placement != pre.by_placement:
             feasible = self._build_feasible(pre)
         by_resources = self._by_resources
@@ -186,7 +192,7 @@ class TemplateViews:
         filters = sorted([*cached, *by_placement], key=lambda each: each[0])
         self._by_placement = pre.by_placement
         self._feasible = FeasibleView(self.state.table, self.profile.filter_names, filters)
-        self._total = self._rejections = self._by_resources = None
+        self._total = self._rejections = self._by_resources = self._repeats_after = None
         return self._feasible
 
     def _view(self, plugin: Any, kind: type[FilterView]) -> FilterView:
@@ -233,6 +239,8 @@ class TemplateViews:
         total.check(fits)
         scored = total.scored if fits is feasible.fits else total.among(fits)
         if self._scores_skipped_at == self._pre_filters.epoch:
+            if not self._by_placement and scored is total.scored:
+                self._repeats_after = self._find_repeatable(feasible, total)
             return scored
         return self._score_uncached(state, pod, fits, scored)
 
@@ -270,6 +278,40 @@ class TemplateViews:
         if skip_again:
             self._scores_skipped_at = stage.epoch
         return scored if added is None else added.scored()
+
+    # Equal pods, one after the other
+
+    def repeat(self) -> Repeated | None:
+        """The results for one more pod, if all that changed are resources of rows, to known ones.
+
+        It is what the methods above return, in a fraction of the time.
+        """
+        pre, feasible, total = self._repeats_after, self._feasible, self._total
+        if pre is None or feasible is None or total is None or self._by_resources is None:
+            return None
+        if self._pre_filters.settled() is not pre:
+            return None
+        rows = self._by_resources.take_known()
+        if rows is None or not feasible.is_current or feasible.count < 2:
+            return None
+        for row in rows:
+            total.compute_row(row)
+        return pre, feasible, total.scored
+
+    def _find_repeatable(self, feasible: FeasibleView, total: TotalView) -> PreFiltered | None:
+        """The result of pre_filter plugins, if with it only nodes and resources matter."""
+        pre, by_resources = self._pre_filters.settled(), self._by_resources
+        if pre is None or by_resources is None or pre.names is not None or pre.uncached:
+            return None
+        # Normalised scores of nodes are the same as long as the same rows are feasible.
+        scores = [
+            view
+            for view in total.live_inputs
+            if not (isinstance(view, NormalizedView) and view.raw.is_by_node)
+        ]
+        live = (*feasible.live_inputs, *scores)
+        is_checked = feasible.has_errors or not total.is_valid
+        return None if is_checked or not by_resources.covers(live) else pre
 
     # Nominated pods and rejections
 

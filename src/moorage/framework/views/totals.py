@@ -311,6 +311,11 @@ class TotalView(View):
         self._find_live()
         return sums, Parts(parts, self._order)
 
+    @property
+    def is_valid(self) -> bool:
+        """Whether no plugin raised for any row, and all scores are in range."""
+        return not any(view.errors or not view.in_range for view in self._checked)
+
     def check(self, fits: Mask) -> None:
         """Raise if a plugin raised for a row that fits, or gave it a score out of range."""
         for view in self._checked:
