@@ -325,3 +325,27 @@ def test_as_many_resources_as_there_are_bits():
 
 def test_conforms():
     check_plugin(NodeResourcesFit())
+
+
+@pytest.mark.parametrize(
+    ("requests", "copies"),
+    [
+        pytest.param({"cpu": "1"}, [3, 0, 2], id="cpu"),
+        pytest.param({"cpu": "500m", "memory": "3Gi"}, [2, 0, 2], id="the scarcest resource"),
+        pytest.param({}, [109, 0, 2], id="pods"),
+        pytest.param({"example.com/gpu": "1"}, [0, 0, 0], id="nothing of it"),
+    ],
+)
+def test_how_many_equal_pods_a_node_has_room_for(requests, copies):
+    amounts = {"cpu": "4", "memory": "8Gi", "pods": "110"}
+    nodes = [
+        make_node("a", allocatable=amounts),
+        make_node("b", allocatable={**amounts, "pods": "1"}),
+        make_node("c", allocatable={**amounts, "pods": "3"}),
+    ]
+    there = [make_pod(f"on-{n}", node=n, requests={"cpu": "1", "memory": "1Gi"}) for n in "abc"]
+    pod = make_pod("p", requests=requests)
+    table = make_table(nodes, there)
+    plugin, state = NodeResourcesFit(), make_state(pod, table)
+    plugin.pre_filter(state, pod)
+    assert plugin.filter_copies(state, pod, table).tolist()[:3] == copies

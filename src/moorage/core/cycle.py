@@ -5,6 +5,7 @@ It reads the live table: nothing else runs meanwhile, so there is no snapshot to
 
 from collections.abc import Callable, Mapping, Sequence
 from random import Random
+from typing import NamedTuple
 
 import numpy as np
 from msgspec import Struct
@@ -121,6 +122,13 @@ def _nominated_in_status(pod: Pod) -> str:
     return pod.status.nominated_node_name
 
 
+class Choices(NamedTuple):
+    """What a cycle's choices follow from, besides pods and nodes."""
+
+    random: Random
+    start: int
+
+
 class SchedulingCycle:
     """Decides for pods, one after the other."""
 
@@ -188,6 +196,15 @@ class SchedulingCycle:
     def random(self) -> Random:
         """The random source that breaks ties."""
         return self._random
+
+    @property
+    def choices(self) -> "Choices":
+        """What breaks ties, and where the next sampling walk starts."""
+        return Choices(self._random, self._walk.start)
+
+    @choices.setter
+    def choices(self, new: "Choices") -> None:
+        self._random, self._walk.start = new
 
     def _search(self, decision: Decision, views: TemplateViews) -> None:
         if decision.nodes == 0:

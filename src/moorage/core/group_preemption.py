@@ -43,8 +43,9 @@ class LiveGroupTrial:
         trials: MemberTrials,
     ) -> None:
         self.nominated = nominated
-        # The members as they were in the last trial that succeeded.
+        # The members as they were in the last trial that succeeded, and their nodes.
         self.members: list[Member] = []
+        self.nodes: set[str] = set()
         self._entries = [member.entry for member in members]
         self._is_uniform = len({id(member.template) for member in members}) == 1
         self._table = table
@@ -53,16 +54,12 @@ class LiveGroupTrial:
         # Nodes to which pods were put back since then.
         self._filled: set[str] = set()
 
-    @property
-    def nodes(self) -> set[str]:
-        """The nodes of the last trial that succeeded."""
-        return {member.node for member in self.members if member.node}
-
     def remove(self, placed: Iterable[Placed]) -> None:
         """Take pods away."""
         for each in placed:
             self._table.remove_pod(each.pod.node_name, each.pod.uid)
             self._removed[each.pod.uid] = each
+            self._filled.discard(each.pod.node_name)
 
     def restore(self, placed: Iterable[Placed]) -> None:
         """Put pods back that were taken away."""
@@ -82,7 +79,7 @@ class LiveGroupTrial:
         members = [Member(entry) for entry in self._entries]
         status = self._trials.try_all(members)
         if status.is_success:
-            self.members, self._filled = members, set()
+            self._succeeded(members)
         else:
             self._withdraw(members)
         return status
@@ -98,12 +95,15 @@ class LiveGroupTrial:
         fresh = [Member(member.entry) for member in moved]
         if all(self._trials.try_one(member) for member in fresh):
             by_uid = {member.entry.uid: member for member in fresh}
-            self.members = [by_uid.get(each.entry.uid, each) for each in self.members]
-            self._filled = set()
+            self._succeeded([by_uid.get(each.entry.uid, each) for each in self.members])
             return True
+        # The members that were moved return to their nodes when the pods are taken away again.
         self._withdraw(fresh)
-        self._withdraw(self.members)
         return False
+
+    def _succeeded(self, members: list[Member]) -> None:
+        self.members, self._filled = members, set()
+        self.nodes = {member.node for member in members if member.node}
 
     def _withdraw(self, members: Sequence[Member]) -> None:
         for member in reversed(members):

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from moorage.api.config import feature_gates
 from moorage.api.meta import NodeName
 from moorage.api.pod_groups import PodGroup, group_key
-from moorage.core import binding_points
+from moorage.core import binding_points, placement_counts
 from moorage.core.bindings import Bindings
 from moorage.core.cycle import Decision, SchedulingCycle
 from moorage.core.diagnosis import Diagnosis
@@ -35,6 +35,8 @@ from moorage.core.group_results import (
     with_reason,
 )
 from moorage.core.journal import GroupDecided, GroupEnded, GroupPopped
+from moorage.core.placement_counts import PlacementCounts
+from moorage.core.placement_search import PlacementSearch
 from moorage.core.pod_group_placements import GroupPlacements, PlacementError
 from moorage.core.pod_group_status import PodGroupConditions
 from moorage.core.preemption import Preemptions
@@ -208,8 +210,7 @@ class PodGroupCycle:
                 for member in members:
                     member.diagnosis = Diagnosis(NO_PLACEMENTS, set(names))
                 return members, GroupResult(unschedulable(NO_PLACEMENTS))
-            trials = [self._try_in(placement, members, now) for placement in placements]
-            return self._chosen(profile, key, trials, now)
+            return self._decide_in(profile, key, placements, members, now)
         except PlacementError as failure:
             return members, GroupResult(error(str(failure)))
 
@@ -228,29 +229,62 @@ class PodGroupCycle:
             raise PlacementError(result.status.message)
         return Trial(placement, fresh, result)
 
-    def _chosen(
-        self, profile: Profile, key: str, trials: list[Trial], now: float
+    def _decide_in(
+        self,
+        profile: Profile,
+        key: str,
+        placements: list[GroupPlacement],
+        members: list[Member],
+        now: float,
     ) -> tuple[list[Member], GroupResult]:
         """The best of the placements in which the group fits, with the members assumed there."""
-        good = [trial for trial in trials if trial.result.goes_on]
-        if not good:
-            first = trials[0]
-            # Another placement may need other changes than the first.
-            rejectors = set[str]().union(*(m.rejectors for each in trials for m in each.members))
-            for member in first.members:
-                if member.diagnosis is not None:
-                    member.diagnosis.unschedulable_plugins.update(rejectors)
-            return first.members, in_placements(first.result, len(trials))
-        best = 0
-        if len(good) > 1:
-            proposed = [[m.entry.pod for m in trial.members if m.node] for trial in good]
-            placements = [trial.placement for trial in good]
-            best = self._placements.best(profile, key, placements, proposed)
-        members = good[best].members
-        for member in members:
+        choices = self._cycle.choices
+        search = PlacementSearch(
+            placements, lambda placement: self._try_in(placement, members, now), self._cycle
+        )
+        try:
+            search.counts = self._count(members, placements, now)
+            good = search.good()
+            if not good:
+                first = search.trial(0)
+                # Another placement may need other changes than the first.
+                rejectors = search.rejectors()
+                for member in first.members:
+                    if member.diagnosis is not None:
+                        member.diagnosis.unschedulable_plugins.update(rejectors)
+                return first.members, in_placements(first.result, len(placements))
+            best = 0
+            if len(good) > 1:
+                pods = [member.entry.pod for member in members]
+                proposed = [search.proposed(index, pods) for index in good]
+                there = [placements[index] for index in good]
+                best = self._placements.best(profile, key, there, proposed)
+            trial, choices = search.trial(good[best]), search.choices_after(good[best], choices)
+        finally:
+            self._cycle.choices = choices
+        for member in trial.members:
             if member.node:
                 self._assume(member, now)
-        return members, good[best].result
+        return trial.members, trial.result
+
+    def _count(
+        self, members: Sequence[Member], placements: list[GroupPlacement], now: float
+    ) -> PlacementCounts | None:
+        """How many members fit in each placement, if that is known without trying them."""
+        state, first = self._state, members[0].entry
+        templates = [each.entry.template or state.templates.of(each.entry.pod) for each in members]
+        is_uniform = len({id(template) for template in templates}) == 1
+        if not is_uniform or state.extenders is not None or state.nominator.by_node:
+            return None
+        profile = state.profiles[first.pod.spec.scheduler_name]
+        before, self._cycle.is_trial = self._cycle.is_trial, True
+        try:
+            decision = self._cycle.decide(profile, first.pod, templates[0], now)
+            return placement_counts.count(decision, len(members), placements)
+        except PluginError:
+            return None  # Trying the members reports it.
+        finally:
+            self._cycle.is_trial = before
 
     def _try_all(self, members: Sequence[Member], now: float) -> GroupResult:
         """Try the members in order; those that have a node afterwards are assumed on it."""

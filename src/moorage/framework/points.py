@@ -234,6 +234,14 @@ class Contract(Protocol):
         be among them.
         """
 
+    @method("Filter", FILTER_ERROR)
+    def filter_copies(self, state: CycleState, pod: Pod, table: Rows) -> NDArray[np.int64]:
+        """How many equal pods there is room for on each row, for a filter that reads usage.
+
+        With it, the members of a pod group need not be tried in every placement. The entries of
+        rows that the filter rejects are ignored.
+        """
+
     @method("PostFilter")
     def post_filter(
         self, state: CycleState, pod: Pod, failure: NoFeasibleNode

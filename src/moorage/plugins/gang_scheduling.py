@@ -15,6 +15,8 @@ WAIT = mp.wait(PERMIT_SECONDS, "waiting for minCount pods from a gang to be sche
 class GangScheduling:
     name = "GangScheduling"
     reads_kinds = ("PodGroup",)
+    # What permit answers depends on the number of members on nodes only.
+    permits_by_count = True
 
     def attach(self, cluster: mp.Cluster) -> None:
         self._cluster = cluster

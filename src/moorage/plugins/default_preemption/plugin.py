@@ -42,6 +42,8 @@ BY_SCHEDULER = "PreemptionByScheduler"
 
 class DefaultPreemption:
     name = "DefaultPreemption"
+    # Members of a group that is restricted to placements do not preempt.
+    preempts_in_placements = False
     reads_kinds = ("PodDisruptionBudget",)
 
     def __init__(

@@ -54,6 +54,8 @@ class Since(NamedTuple):
 
 class DynamicResources:
     name = "DynamicResources"
+    # Members of a group that is restricted to placements do not preempt.
+    preempts_in_placements = False
     depends = mp.Depends.PLACEMENTS
     normalizer = mp.ByMax()
     reads_kinds = ("ResourceClaim", "ResourceSlice", "DeviceClass")

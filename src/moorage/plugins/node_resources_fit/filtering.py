@@ -124,6 +124,14 @@ class FilterRequest(Struct, frozen=True, eq=False):
             lacking |= (line & (table.allocatable(resource) < amount)) * UNRESOLVABLE
         return lacking
 
+    def copies_all(self, table: mp.Rows) -> NDArray[np.int64]:
+        """How many such pods there is room for on each row."""
+        room: NDArray[np.int64] = table.allocatable(PODS) - table.pod_count
+        for _, resource, amount in self.each:
+            left = table.allocatable(resource) - table.requested(resource)
+            np.minimum(room, left // amount, out=room)
+        return np.maximum(room, 0)
+
     def _short(self, table: mp.Rows) -> mp.Mask:
         """Which nodes have too little left, a line for each resource."""
         resources, amounts = self.resources.resources, self.amounts

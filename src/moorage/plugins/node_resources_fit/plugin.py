@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from moorage import plugin as mp
 from moorage.plugins.node_resources_fit import filtering, scoring
@@ -82,6 +83,9 @@ class NodeResourcesFit:
         if lacking is None:
             return mp.Verdicts(all_fit=len(table), status_of=statuses)
         return mp.Verdicts(codes=lacking, status_of=statuses)
+
+    def filter_copies(self, state: mp.CycleState, pod: mp.Pod, table: mp.Rows) -> NDArray[np.int64]:
+        return state[FILTER_REQUEST].copies_all(table)
 
     def _needed(self, wanted: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
         """What has to be free, in the order in which shortages are reported."""
