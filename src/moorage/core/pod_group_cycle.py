@@ -123,8 +123,8 @@ class PodGroupCycle:
         """Note whether a gang that is bound in part is complete now, or does not fit."""
         if not self._has_gangs:
             return
-        if result.status.is_success:
-            self.torn.placed(key)
+        if result.goes_on:
+            self.torn.goes_on(key)
         elif result.label == "unschedulable":
             self.torn.rejected(key, now)
 

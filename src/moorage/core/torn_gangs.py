@@ -6,7 +6,8 @@ still do not fit after some time, it is *released*: the members on nodes are evi
 whole gang can be placed elsewhere, and others can use what it holds in vain.
 
     a try fails for a torn gang       its time begins, unless it has
-    it is complete, or not torn       its time ends
+    it is complete, or not torn, or   its time ends
+    waits for victims to leave
     its time is over                  patch, then delete every member on a node
     a request fails                   the gang is looked at again after a second
 
@@ -75,8 +76,8 @@ class TornGangs:
         if seconds:
             self._due.setdefault(key, now + seconds)
 
-    def placed(self, key: str) -> None:
-        """A gang is complete."""
+    def goes_on(self, key: str) -> None:
+        """A gang is complete, or will be when its victims are gone."""
         self._due.pop(key, None)
 
     def advance(self, now: float) -> None:
@@ -122,8 +123,8 @@ class TornGangs:
 
     def _may_still_fit(self, members: GroupMembers) -> bool:
         """Whether members are going to be tried, or are being bound or evicted."""
-        queue, nominator, cache = self._state.queue, self._state.nominator, self._state.cache
-        if any(queue.where(uid) in BUSY or nominator.node_of(uid) for uid in members.unscheduled):
+        queue, cache = self._state.queue, self._state.cache
+        if any(queue.where(uid) in BUSY for uid in members.unscheduled):
             return True
         cached = [cache.get(uid) for uid in members.scheduled]
         return any(each is None or each.state != ADDED for each in cached) or any(
