@@ -76,6 +76,8 @@ class BindingCycle(Struct, gc=False):
     def allow(self, binders: Sequence[Any] = ()) -> None:
         """Go on after permit; `binders` come before the bind plugins."""
         self.stage = BINDING_TRANSITIONS[self.stage, ALLOW]
+        if not self.busy:
+            self.stage = BINDING_TRANSITIONS[self.stage, FINISH]
         self.unbound = [*binders, *self.profile.binds]
 
     def fail(self, status: Status) -> None:

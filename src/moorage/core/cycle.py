@@ -113,8 +113,10 @@ class Decision(Struct, gc=False):
         """The rows with the highest totals, the selected one first."""
         if self.scored is None:
             return [self.row]
-        selected, rows = self.row, self.scored.first(count)
-        found = [selected, *[row for row in rows if row != selected]][:count]
+        found, rows = [self.row], self.scored.first(count)
+        if self.row in rows:
+            rows.remove(self.row)
+        found += rows[: count - 1]
         return found if len(found) == count else _fill(found, self.scored.totals, count)
 
 

@@ -117,20 +117,21 @@ class Scheduler:
         """Take the outcome of an effect."""
         self._now = now
         waiting = self._outbox.tickets.pop(ticket, None)
-        if waiting is not None:
-            purpose, name = waiting
-            if purpose is Purpose.BINDING:
-                self.bindings.completed(name, outcome, now)
-            elif purpose is Purpose.LOOK_UP:
-                self._confirmations.completed(name, outcome, now)
-            elif purpose is Purpose.PREEMPTION:
-                self.preemptions.completed(name, outcome, now)
-            elif purpose is Purpose.UNDO:
-                self.undoing.completed(name, outcome, now)
-            elif purpose is Purpose.POD_GROUP and self.groups is not None:
-                self.groups.conditions.completed(name, outcome)
-            elif purpose is Purpose.TORN_GANG and self.groups is not None:
-                self.groups.torn.completed(name, outcome, now)
+        if waiting is None:
+            return []  # No part waits for it, so nothing changes.
+        purpose, name = waiting
+        if purpose is Purpose.BINDING:
+            self.bindings.completed(name, outcome, now)
+        elif purpose is Purpose.LOOK_UP:
+            self._confirmations.completed(name, outcome, now)
+        elif purpose is Purpose.PREEMPTION:
+            self.preemptions.completed(name, outcome, now)
+        elif purpose is Purpose.UNDO:
+            self.undoing.completed(name, outcome, now)
+        elif purpose is Purpose.POD_GROUP and self.groups is not None:
+            self.groups.conditions.completed(name, outcome)
+        elif purpose is Purpose.TORN_GANG and self.groups is not None:
+            self.groups.torn.completed(name, outcome, now)
         return self._caused(now)
 
     def advance(self, now: float) -> list[Effect]:
@@ -248,8 +249,11 @@ def _best(decision: Decision) -> tuple[ScoredNode, ...]:
     cached, names = scored.parts.derived, decision.state.table.names
     if len(cached) > MOST_CACHED:
         cached.clear()
-    rows = decision.best_rows(BEST_KEPT)
-    for row in rows:
-        if row not in cached:
-            cached[row] = ScoredNode(names[row], scored.totals.item(row), scored.parts.of(row))
-    return tuple([cached[row] for row in rows])
+    best: list[ScoredNode] = []
+    for row in decision.best_rows(BEST_KEPT):
+        known = cached.get(row)
+        if known is None:
+            known = ScoredNode(names[row], scored.totals.item(row), scored.parts.of(row))
+            cached[row] = known
+        best.append(known)
+    return tuple(best)

@@ -68,20 +68,18 @@ class ResourceViews:
         if before == UNREAD or changes > FEW_ROWS or changes > len(log.entries):
             return None
         rows = [log.entries[-1]] if changes == 1 else _latest(log, changes)
-        results = []
-        for row in rows:
-            values = known.get(table.resources_of(row))
-            if values is None:
-                return None
-            results.append(values)
-        for index, view in enumerate(self._views):
-            cursor = view.cursor
-            if cursor.position == before:
-                for row, values in zip(rows, results, strict=True):
-                    view.take_value(row, values[index])
-                cursor.position = position
-            elif cursor.position != position:
-                return None
+        results = [known.get(table.resources_of(row)) for row in rows]
+        if None in results:
+            return None
+        for row, values in zip(rows, results, strict=True):
+            for view, value in zip(self._views, values, strict=True):  # type: ignore[arg-type]
+                if view.cursor.position == before:
+                    view.take_value(row, value)
+        for view in self._views:
+            if view.cursor.position == before:
+                view.cursor.position = position
+            elif view.cursor.position != position:
+                return None  # It is further behind.
         self._position = position
         return rows
 
