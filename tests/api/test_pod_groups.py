@@ -60,42 +60,58 @@ def test_the_group_of_a_pod():
     [member] = read({**pod, "spec": {**spec, "schedulingGroup": {"podGroupName": "train"}}})
     [other] = read({**pod, "spec": spec})
     assert (group_key(member), group_key(other)) == ("ml/train", "")
-    with pytest.raises(ManifestError, match=r"spec.schedulingGroup.podGroupName: is missing"):
+    with pytest.raises(ManifestError, match=r"spec.schedulingGroup.podGroupName: Required value"):
         read({**pod, "spec": {**spec, "schedulingGroup": {}}})
 
 
 @pytest.mark.parametrize(
     ("spec", "problem"),
     [
-        pytest.param({}, "spec.schedulingPolicy: exactly one of `basic` or", id="no policy"),
+        pytest.param(
+            {},
+            (
+                'spec.schedulingPolicy: Invalid value: "": exactly one of `basic` or `gang` is '
+                "required"
+            ),
+            id="no policy",
+        ),
         pytest.param(
             {"schedulingPolicy": {"basic": {}, "gang": {"minCount": 1}}},
-            "spec.schedulingPolicy: exactly one of `basic` or",
+            (
+                'spec.schedulingPolicy: Invalid value: "": exactly one of `basic` or `gang` is '
+                "required"
+            ),
             id="two policies",
         ),
         pytest.param(
             {"schedulingPolicy": {"gang": {"minCount": 0}}},
-            "spec.schedulingPolicy.gang.minCount: must be greater than or equal to 1, is 0",
+            (
+                "spec.schedulingPolicy.gang.minCount: Invalid value: 0: must be greater than "
+                "or equal to 1"
+            ),
             id="an empty gang",
         ),
         pytest.param(
             {**GANG, "schedulingConstraints": {"topology": [{"key": "a"}, {"key": "b"}]}},
-            "spec.schedulingConstraints.topology: must have at most 1 items, is 2",
+            ("spec.schedulingConstraints.topology: Invalid value: 2: must have at most 1 items"),
             id="two topology constraints",
         ),
         pytest.param(
             {**GANG, "disruptionMode": "Gang"},
-            'spec.disruptionMode: supported values: "Pod", "PodGroup", is Gang',
+            ('spec.disruptionMode: Invalid value: "Gang": supported values: "Pod", "PodGroup"'),
             id="an unknown mode",
         ),
         pytest.param(
             {**GANG, "priority": 2_000_000_000},
-            "spec.priority: must be less than or equal to 1000000000",
+            ("spec.priority: Invalid value: 2000000000: must be less than or equal to 1000000000"),
             id="a priority of the system",
         ),
         pytest.param(
             {**GANG, "resourceClaims": [{"name": "gpu"}]},
-            "spec.resourceClaims[0]: exactly one of `resourceClaimName`",
+            (
+                'spec.resourceClaims[0]: Invalid value: "": exactly one of `resourceClaimName` '
+                "or `resourceClaimTemplateName` is required"
+            ),
             id="a claim without a name",
         ),
     ],
@@ -116,11 +132,11 @@ def test_unknown_fields():
 @pytest.mark.parametrize(
     ("templates", "problem"),
     [
-        pytest.param([], "spec.podGroupTemplates: is missing", id="none"),
+        pytest.param([], "spec.podGroupTemplates: Required value", id="none"),
         pytest.param(
             [{"name": f"t{i}", **GANG} for i in range(9)], "must have at most 8", id="nine"
         ),
-        pytest.param([{"name": "t", **GANG}] * 2, "Duplicate value, is t", id="twice"),
+        pytest.param([{"name": "t", **GANG}] * 2, '"t": Duplicate value', id="twice"),
     ],
 )
 def test_invalid_workloads(templates, problem):

@@ -39,19 +39,25 @@ def test_an_elastic_quota():
 @pytest.mark.parametrize(
     ("document", "problem"),
     [
-        (queue(weight=0), "spec.weight: must be greater than or equal to 1, is 0"),
-        (queue(parent="team"), "spec.parent: must be another queue, is team"),
+        (queue(weight=0), ("spec.weight: Invalid value: 0: must be greater than or equal to 1")),
+        (queue(parent="team"), 'spec.parent: Invalid value: "team": must be another queue'),
         (queue(parent="a b"), "spec.parent: "),
         (queue(guaranteed={"cpu": "4x"}), "spec.guaranteed.cpu: "),
-        (queue(max={"cpu": "-1"}), "spec.max.cpu: must be greater than or equal to 0, is -1"),
+        (
+            queue(max={"cpu": "-1"}),
+            ('spec.max.cpu: Invalid value: "-1": must be greater than or equal to 0'),
+        ),
         (queue(max={"a b": 1}), "spec.max[a b]: "),
         (
             queue(guaranteed={"cpu": "3"}, max={"cpu": "2500m"}),
-            "spec.guaranteed[cpu]: must be less than or equal to spec.max (2500m), is 3",
+            (
+                'spec.guaranteed[cpu]: Invalid value: "3": must be less than or equal to '
+                "spec.max (2500m)"
+            ),
         ),
         (
             quota(min={"pods": 3}, max={"pods": 2}),
-            "spec.min[pods]: must be less than or equal to spec.max (2), is 3",
+            "spec.min[pods]: Invalid value: 3: must be less than or equal to spec.max (2)",
         ),
     ],
 )

@@ -164,6 +164,9 @@ def plain_lines(text):
     return re.sub(r"\x1b\[[0-9;]*m", "", text).splitlines()
 
 
+SPEC = "spec: {containers: [{name: c, image: i}]}"
+
+
 @pytest.mark.parametrize(
     ("pod", "content", "message"),
     [
@@ -171,14 +174,14 @@ def plain_lines(text):
         pytest.param("p", "", "moorage: {path}: holds no objects", id="an empty file"),
         pytest.param(
             "p",
-            "{apiVersion: v1, kind: Pod, metadata: {name: q}}",
+            f"{{apiVersion: v1, kind: Pod, metadata: {{name: q}}, {SPEC}}}",
             "moorage: no pod 'p' among the 1 given; name it as namespace/name",
             id="an unknown pod",
         ),
         pytest.param(
             "p",
-            "{apiVersion: v1, kind: Pod, metadata: {name: p, namespace: a}}\n---\n"
-            "{apiVersion: v1, kind: Pod, metadata: {name: p, namespace: b}}",
+            f"{{apiVersion: v1, kind: Pod, metadata: {{name: p, namespace: a}}, {SPEC}}}\n---\n"
+            f"{{apiVersion: v1, kind: Pod, metadata: {{name: p, namespace: b}}, {SPEC}}}",
             "moorage: pod 'p' is not unique: say which of a/p, b/p",
             id="two pods of that name",
         ),

@@ -97,6 +97,7 @@ def test_misspelt_fields_of_a_scenario(run, write):
     assert got.stderr.splitlines() == [
         f"moorage: {file}, document 1, spec.arrivals[0].template.spce: unknown field; did you mean "
         '"spec"?',
+        f"moorage: {file}, document 1, spec.arrivals[0].template.spec.containers: Required value",
         f"moorage: {file}, document 3, spec.template.spec.nodeselector: unknown field; did you "
         'mean "nodeSelector"?',
     ]

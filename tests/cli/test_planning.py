@@ -6,7 +6,9 @@ import pytest
 
 from moorage.cli.simulate import SUBCOMMANDS
 
-REPLICA_SET = [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "controller": True}]
+REPLICA_SET = [
+    {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "1", "controller": True}
+]
 
 
 @pytest.fixture

@@ -16,10 +16,10 @@ spec:
     - name: job
       rate: {perHour: 30}
       lifetime: {fixed: 10m}
-      template: {spec: {containers: [{name: c, resources: {requests: {cpu: "1"}}}]}}
+      template: {spec: {containers: [{name: c, image: c, resources: {requests: {cpu: "1"}}}]}}
     - name: never
       at: [10m]
-      template: {spec: {containers: [{name: c, resources: {requests: {cpu: "99"}}}]}}
+      template: {spec: {containers: [{name: c, image: c, resources: {requests: {cpu: "99"}}}]}}
 """
 POOL = """
 apiVersion: moorage.dev/v1
@@ -59,7 +59,11 @@ def test_mean_and_peak_of_short_pods(run, write, start):
         "rate": {"perHour": 12, "distribution": "constant"},
         "lifetime": {"fixed": "10s"},
         "template": {
-            "spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": "12"}}}]}
+            "spec": {
+                "containers": [
+                    {"name": "c", "image": "c", "resources": {"requests": {"cpu": "12"}}}
+                ]
+            }
         },
     }
     spec = {"duration": "24h", "arrivals": [arrivals]}
@@ -166,7 +170,7 @@ spec:
   selector: {matchLabels: {app: web}}
   template:
     metadata: {labels: {app: web}}
-    spec: {containers: [{name: c, resources: {requests: {cpu: "1"}}}]}
+    spec: {containers: [{name: c, image: c, resources: {requests: {cpu: "1"}}}]}
 """
     got = run("simulate", "-f", "-", "-o", "json", stdin=f"{POOL}---{deployment}")
     assert got.exit_code == 0

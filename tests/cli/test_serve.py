@@ -97,7 +97,7 @@ def here(tmp_path, monkeypatch):
         ),
         pytest.param(
             ["-f", "wrong.yaml"],
-            "wrong.yaml, document 1: Pod in version",
+            "wrong.yaml, document 1, Pod default/p, spec.containers: must be a list, is 1",
             id="an object that is none",
         ),
     ],
@@ -158,6 +158,7 @@ def test_a_dump_of_another_cluster_keeps_its_ties(here):
             "spec": {
                 "capacity": {"storage": "1Gi"},
                 "accessModes": ["ReadWriteOnce"],
+                "hostPath": {"path": "/v"},
                 "claimRef": {"namespace": "shop", "name": "data", "uid": "7"},
             },
         },

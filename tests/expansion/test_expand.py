@@ -353,24 +353,24 @@ def test_a_pool_s_nodes():
         ),
         pytest.param(
             make("Deployment", replicas=1),
-            "Deployment default/web, spec.template: is missing",
+            "Deployment default/web, spec.template: Required value",
             id="bare",
         ),
         pytest.param(
-            make("DaemonSet"), "DaemonSet default/web, spec.template: is missing", id="daemon"
+            make("DaemonSet"), "DaemonSet default/web, spec.template: Required value", id="daemon"
         ),
-        pytest.param(make("Job"), "Job default/web, spec.template: is missing", id="job"),
+        pytest.param(make("Job"), "Job default/web, spec.template: Required value", id="job"),
         pytest.param(
-            make("CronJob"), "CronJob default/web, spec.jobTemplate: is missing", id="cron"
+            make("CronJob"), "CronJob default/web, spec.jobTemplate: Required value", id="cron"
         ),
         pytest.param(
             make("Job", template={}, completionMode="Indexed"),
-            "Job default/web, spec.completions: is missing; an Indexed job needs it",
+            ("Job default/web, spec.completions: Required value: when completion mode is Indexed"),
             id="an index of how many",
         ),
         pytest.param(
             make("CronJob", jobTemplate={}),
-            "CronJob default/web, spec.jobTemplate.spec.template: is missing",
+            "CronJob default/web, spec.jobTemplate.spec.template: Required value",
             id="a cron job's job",
         ),
         pytest.param(

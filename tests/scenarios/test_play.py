@@ -20,7 +20,9 @@ EXAMPLES = Path(__file__).parents[2] / "examples" / "scenarios"
 
 
 def arrivals(name="a", cpu="1", pod=None, **more):
-    spec = {"containers": [{"name": "c", "resources": {"requests": {"cpu": cpu}}}]} | (pod or {})
+    spec = {
+        "containers": [{"name": "c", "image": "c", "resources": {"requests": {"cpu": cpu}}}]
+    } | (pod or {})
     return {"name": name, "template": {"spec": spec}, **more}
 
 
@@ -39,7 +41,9 @@ DEPLOYMENT = {
         "selector": {"matchLabels": {"app": "web"}},
         "template": {
             "metadata": {"labels": {"app": "web"}},
-            "spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": "1"}}}]},
+            "spec": {
+                "containers": [{"name": "c", "image": "c", "resources": {"requests": {"cpu": "1"}}}]
+            },
         },
     },
 }

@@ -7,7 +7,9 @@ import pytest
 from moorage.errors import InputError
 from moorage.scenarios import reading
 
-TEMPLATE = {"spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": "1"}}}]}}
+TEMPLATE = {
+    "spec": {"containers": [{"name": "c", "image": "c", "resources": {"requests": {"cpu": "1"}}}]}
+}
 GOOD = {
     "apiVersion": "moorage.dev/v1",
     "kind": "Scenario",

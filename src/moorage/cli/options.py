@@ -92,8 +92,9 @@ validate = click.option(
     show_default=True,
     expose_value=False,
     callback=_keep_validate,
-    help="What to do about unknown, duplicate and missing fields in files: refuse the input, warn, "
-    "or ignore them.",
+    help="What to do about unknown and duplicate fields in files: refuse the input, warn, or "
+    "ignore them. Invalid objects are refused, unless the value is ignore; then only values are "
+    "checked that would change decisions.",
 )
 
 

@@ -9,12 +9,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from moorage.api import manifests, selectors, validation
+from moorage.api import manifests, selectors
 from moorage.api.config import durations
 from moorage.api.manifests import strict
 from moorage.api.meta import KubeObject, ObjectMeta
 from moorage.api.node import NodePool, NodePoolSpec
 from moorage.api.pod import Pod
+from moorage.api.validation import guards, pods
 from moorage.errors import InputError, ManifestError
 from moorage.expansion import node_defaults
 from moorage.scenarios.plan import (
@@ -79,7 +80,7 @@ def load(path: str | Path, validate: manifests.Validate = "ignore") -> ScenarioP
     return replace(found, warnings=warnings, notes=(note,) if note else ())
 
 
-def _field_errors(document: Any) -> Iterator[validation.FieldError]:
+def _field_errors(document: Any) -> Iterator[manifests.Problem]:
     """Unknown and missing fields, also in the templates and objects of a scenario."""
     yield from strict.document_errors(document)
     if not _is_scenario(document):
@@ -88,6 +89,9 @@ def _field_errors(document: Any) -> Iterator[validation.FieldError]:
     for i, each in _mappings(spec, "arrivals"):
         template, path = each.get("template"), f"spec.arrivals[{i}].template"
         yield from strict.field_errors("PodTemplateSpec", template, path)
+        if isinstance(template, Mapping):
+            for error in pods.template(template, path):
+                yield error.field, error.message
     for i, each in _mappings(spec, "events"):
         for j, created in _mappings(each, "create"):
             for path, problem in strict.document_errors(created):
@@ -193,8 +197,8 @@ class _Reader:
             annotations=meta.annotations,
         )
         pod = Pod(api_version="v1", kind="Pod", metadata=made, spec=spec.template.spec)
-        if fault := validation.field_error(pod):
-            raise self._error(f"{path}.template.{fault[0]}", fault[1])
+        if fault := guards.field_error(pod):
+            raise self._error(f"{path}.template.{fault.field}", fault.message)
         return pod
 
     def _lifetime(self, path: str, spec: LifetimeSpec | None) -> Lifetime | None:
@@ -273,8 +277,8 @@ class _Reader:
             metadata=ObjectMeta(name=spec.pool),
             spec=NodePoolSpec(count=spec.count, template=template, zones=zones, devices=devices),
         )
-        if fault := validation.field_error(pool):
-            raise self._error(f"{path}.{fault[0].removeprefix('spec.')}", fault[1])
+        if fault := guards.field_error(pool):
+            raise self._error(f"{path}.{fault.field.removeprefix('spec.')}", fault.message)
         self._pools.setdefault(spec.pool, pool)
         return pool
 

@@ -174,8 +174,11 @@ def _add_object(api: ApiServer, origin: str, obj: Object, new_uids: dict[str, st
 
 
 def with_new_references(obj: Object, new_uids: dict[str, str]) -> Object:
-    """The object with the new UIDs of its owners, and without the UID of a volume's claim."""
-    meta = dict(obj["metadata"])
+    """The object with the new UIDs of its owners, without the UID of a volume's claim.
+
+    Its version is that of another server.
+    """
+    meta = {key: each for key, each in obj["metadata"].items() if key != "resourceVersion"}
     owners = [
         {**owner, "uid": new_uids[owner["uid"]]}
         for owner in meta.pop("ownerReferences", None) or ()

@@ -87,7 +87,8 @@ def test_a_daemon_set(world):
 
 def test_a_stateful_set(world):
     world.nodes(1)
-    claim = {"metadata": {"name": "data"}, "spec": {"accessModes": ["ReadWriteOnce"]}}
+    spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    claim = {"metadata": {"name": "data"}, "spec": spec}
     world.create("StatefulSet", "db", **workload(volumeClaimTemplates=[claim]))
     world.run(5)
     assert events_about(world, "StatefulSet") == [

@@ -188,7 +188,8 @@ def test_toleration_seconds_start_when_the_pod_is_bound(world):
     world.nodes(1)
     world.change("Node", "n0", taints=[{"key": "out", "effect": "NoExecute"}])
     world.run(100)
-    tolerated = {"key": "out", "operator": "Exists", "tolerationSeconds": 20}
+    tolerated = {"key": "out", "operator": "Exists", "effect": "NoExecute"}
+    tolerated["tolerationSeconds"] = 20
     pod(world, "web", tolerations=[tolerated])
     world.run(15)
     assert phase(world, "web") == "Running"

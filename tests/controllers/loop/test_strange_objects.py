@@ -19,22 +19,22 @@ AFFINITY = {
         }
     }
 }
+CLAIM = {
+    "accessModes": ["ReadWriteOnce"],
+    "storageClassName": "fast",
+    "resources": {"requests": {"storage": "1Gi"}},
+}
 POD = {
     "containers": [{"name": "c", "image": "a", "resources": {"requests": {"cpu": "100m"}}}],
     "volumes": [
         {"name": "v", "persistentVolumeClaim": {"claimName": "data"}},
-        {"name": "w", "ephemeral": {"volumeClaimTemplate": {"spec": {}}}},
+        {"name": "w", "ephemeral": {"volumeClaimTemplate": {"spec": CLAIM}}},
     ],
     "tolerations": [{"key": "a", "effect": "NoExecute", "tolerationSeconds": 5}],
     "nodeSelector": {"a": "b"},
     "affinity": AFFINITY,
 }
 TEMPLATE = {"metadata": {"labels": LABELS}, "spec": POD}
-CLAIM = {
-    "accessModes": ["ReadWriteOnce"],
-    "storageClassName": "fast",
-    "resources": {"requests": {"storage": "1Gi"}},
-}
 OBJECTS = {
     "Deployment": {
         "spec": {
@@ -92,6 +92,7 @@ OBJECTS = {
             "accessModes": ["ReadWriteOnce"],
             "claimRef": {"namespace": "default", "name": "data", "uid": "1"},
             "persistentVolumeReclaimPolicy": "Delete",
+            "hostPath": {"path": "/a"},
         }
     },
     "StorageClass": {"provisioner": "a/b", "volumeBindingMode": "WaitForFirstConsumer"},

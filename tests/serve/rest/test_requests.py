@@ -80,7 +80,6 @@ def test_rejected_objects(server, make_pod, change, code, reason, text):
 @pytest.mark.parametrize(
     ("requests", "text"),
     [
-        pytest.param({"cpu": "much"}, "is not a quantity", id="no quantity"),
         pytest.param({"cpu": "1e999999999"}, "must fit into 64 bits", id="absurd"),
         pytest.param({"cpu": "-1"}, "must be greater than or equal to 0", id="negative"),
         pytest.param({"cpu": "3"}, "must be less than or equal to cpu limit", id="above the limit"),
@@ -90,6 +89,12 @@ def test_rejected_quantities(server, make_pod, requests, text):
     resources = {"requests": requests, "limits": {"cpu": "2"}}
     container = {"name": "app", "image": "nginx", "resources": resources}
     refused(server.post(PODS, make_pod(containers=[container])), 422, "Invalid", text)
+
+
+def test_what_is_no_quantity_is_a_bad_request(server, make_pod):
+    container = {"name": "app", "image": "nginx", "resources": {"requests": {"cpu": "much"}}}
+    answer = server.post(PODS, make_pod(containers=[container]))
+    refused(answer, 400, "BadRequest", "quantities must match the regular expression")
 
 
 LEVELS = "".join(f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 9)}]\n" for i in range(1, 12))
@@ -190,20 +195,26 @@ def test_pod_gets_the_defaults_of_an_api_server(server, make_pod):
     assert pod["metadata"]["generation"] == 1
 
 
+SIZE = {"storage": "1Gi"}
+VOLUME = {"capacity": SIZE, "accessModes": ["ReadWriteOnce"], "hostPath": {"path": "/a"}}
+
+
 @pytest.mark.parametrize(
     ("path", "body", "status"),
     [
         pytest.param("/api/v1/namespaces", {}, {"phase": "Active"}, id="a namespace"),
-        pytest.param("/api/v1/persistentvolumes", {}, {"phase": "Available"}, id="a volume"),
+        pytest.param(
+            "/api/v1/persistentvolumes", {"spec": VOLUME}, {"phase": "Available"}, id="a volume"
+        ),
         pytest.param(
             "/api/v1/persistentvolumes",
-            {"spec": {"claimRef": {"uid": "1"}}},
+            {"spec": VOLUME | {"claimRef": {"uid": "1"}}},
             {"phase": "Bound"},
             id="a claimed volume",
         ),
         pytest.param(
             "/api/v1/namespaces/default/persistentvolumeclaims",
-            {},
+            {"spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": SIZE}}},
             {"phase": "Pending"},
             id="a claim",
         ),
@@ -245,7 +256,7 @@ def test_spec_of_a_device_claim_cannot_change(server):
     server.post(claims, {"metadata": {"name": "c"}, "spec": {"devices": {"requests": [request]}}})
     change = {"spec": {"devices": {"requests": []}}}
     answer = server.patch(f"{claims}/c", change, MERGE)
-    refused(answer, 422, "Invalid", "spec: Forbidden: field is immutable")
+    refused(answer, 422, "Invalid", "field is immutable")
     status = {"status": {"reservedFor": [{"resource": "pods", "name": "p", "uid": "1"}]}}
     assert server.patch(f"{claims}/c/status", status, MERGE).status == 200
 
@@ -289,11 +300,13 @@ def test_dry_run_stores_nothing(server, make_pod):
     [
         pytest.param({"spec": {"nodeName": "n1"}}, "pod updates may not change", id="node"),
         pytest.param({"spec": {"nodeSelector": {"a": "b"}}}, "pod updates may", id="selector"),
-        pytest.param({"spec": {"tolerations": []}}, "pod updates may", id="fewer tolerations"),
+        pytest.param(
+            {"spec": {"tolerations": []}}, "existing toleration can not", id="fewer tolerations"
+        ),
     ],
 )
 def test_what_a_pod_may_not_change(server, make_pod, change, text):
-    server.post(PODS, make_pod())
+    server.post(PODS, make_pod(tolerations=[{"key": "a", "operator": "Exists"}]))
     refused(server.patch(f"{PODS}/web", change, MERGE), 422, "Invalid", text)
 
 

@@ -9,16 +9,18 @@ server would. Kinds that no scheduler reads are counted and skipped.
     loading.py    paths or dicts in, objects out
     parsing.py    files, folders and standard input -> JSON or YAML documents
     reading.py    documents, and lists of them -> validated objects
-    strict.py     unknown and missing fields
+    strict.py     unknown fields
+    checks.py     unknown fields and rules of validity, once per equal spec
     errors.py     messages: location, object, field, problem
 """
 
-from moorage.api.manifests.errors import shown
+from moorage.api.manifests.errors import Problem, shown
 from moorage.api.manifests.loading import documents, from_dicts, load, load_whole, read
 from moorage.api.manifests.reading import Manifest, Validate, decode, dump
 
 __all__ = [
     "Manifest",
+    "Problem",
     "Validate",
     "decode",
     "documents",

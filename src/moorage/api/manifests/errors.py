@@ -10,8 +10,11 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from moorage.api.kinds import READ
-from moorage.api.validation import FieldError, join_path
+from moorage.api.validation.field_errors import join_path
 from moorage.errors import ManifestError
+
+Problem = tuple[str, str]
+"""A field's path, and what is wrong with its value."""
 
 
 class Origin(NamedTuple):
@@ -31,7 +34,7 @@ class Origin(NamedTuple):
         return Origin(self.source, self.document, index)
 
 
-def invalid_field(origin: Origin, subject: str, error: FieldError) -> ManifestError:
+def invalid_field(origin: Origin, subject: str, error: Problem) -> ManifestError:
     """The error for an invalid field, in one line."""
     path, problem = error
     return ManifestError(f"{origin}, {subject}{f', {path}' if path else ''}: {problem}")
@@ -80,7 +83,7 @@ _TYPE_NAMES = {
 }
 
 
-def translate(message: str, document: Any) -> FieldError:
+def translate(message: str, document: Any) -> Problem:
     """msgspec's message about a document as a field path and a problem."""
     found = _MESSAGE.fullmatch(message)
     if found and (field := _FIELD.fullmatch(found["rule"])):

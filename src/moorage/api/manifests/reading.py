@@ -10,11 +10,13 @@ from typing import Any, Literal, TypeVar
 import msgspec
 from msgspec import Raw, Struct, structs
 
-from moorage.api import kinds, validation
+from moorage.api import kinds
 from moorage.api.kinds import READ, WORKLOADS, Kind
 from moorage.api.manifests import errors, strict
+from moorage.api.manifests.checks import DocumentChecks, Findings
 from moorage.api.manifests.errors import Origin
 from moorage.api.meta import KubeObject
+from moorage.api.validation import guards
 from moorage.errors import ManifestError
 
 T = TypeVar("T", bound=KubeObject)
@@ -76,8 +78,9 @@ class Manifest:
 class DocumentReader:
     """Reads documents, as JSON text or as plain data, into a manifest.
 
-    Unknown and duplicate fields, and missing required ones, are `problems`, or with `warn` the
-    manifest's warnings; with `ignore` they are not looked for.
+    Unknown and duplicate fields are `problems`, or with `warn` the manifest's warnings. Violations
+    of Kubernetes' rules are problems. With `ignore` neither is looked for, except for values that
+    would change decisions silently.
     """
 
     def __init__(self, validate: Validate = "ignore") -> None:
@@ -85,6 +88,7 @@ class DocumentReader:
         self.problems: list[str] = []
         self._validate = validate
         self._generated: Counter[str] = Counter()
+        self._checks = DocumentChecks()
 
     def suspect(self, problem: str) -> None:
         """Record a mistake that leaves the object readable."""
@@ -93,11 +97,32 @@ class DocumentReader:
         elif self._validate == "warn":
             self.manifest.warnings.append(problem)
 
-    def _check_fields(self, origin: Origin, document: Mapping[str, Any], kind: str) -> None:
-        if self._validate != "ignore" and not strict.is_stored(document):
-            for error in strict.field_errors(kind, document):
-                subject = errors.subject(kind, document)
-                self.suspect(str(errors.invalid_field(origin, subject, error)))
+    def _is_valid(self, origin: Origin, subject: str, findings: Findings) -> bool:
+        """Record what was found; False if an API server would refuse the object."""
+        for suspect in findings.suspects:
+            self.suspect(str(errors.invalid_field(origin, subject, suspect)))
+        for error in findings.errors:
+            self.problems.append(str(errors.invalid_field(origin, subject, error)))
+        return not findings.errors
+
+    def _converted(
+        self, origin: Origin, document: Mapping[str, Any], kind: Kind
+    ) -> KubeObject | None:
+        """The object; None if it cannot be decoded because of a field that is not known."""
+        try:
+            return _convert(origin, document, kind)
+        except ManifestError:
+            unknown = list(strict.field_errors(kind.name, document))
+            if self._validate != "strict" or not unknown:
+                raise
+            self._is_valid(origin, errors.subject(kind.name, document), Findings(unknown, []))
+            return None
+
+    def _check(self, origin: Origin, document: Mapping[str, Any], kind: str) -> bool:
+        if self._validate == "ignore" or strict.is_stored(document):
+            return True
+        findings = self._checks.of_data(kind, document)
+        return self._is_valid(origin, errors.subject(kind, document), findings)
 
     def read_raw(self, origin: Origin, raw: Raw, api_version: str = "", kind: str = "") -> None:
         """Read a JSON text; version and kind are those that its list states."""
@@ -115,24 +140,14 @@ class DocumentReader:
             except msgspec.ValidationError:
                 obj = _convert(origin, msgspec.json.decode(raw), known)
             if self._validate != "ignore" and not obj.uid:
-                self._check_raw(origin, raw, known.name)
+                findings = self._checks.of_json(known.name, raw)
+                found = findings.suspects or findings.errors
+                subject = errors.subject(known.name, msgspec.json.decode(raw)) if found else ""
+                if not self._is_valid(origin, subject, findings):
+                    return
             self.add(origin, obj, known)
         else:
             self._skip(origin, msgspec.json.decode(raw), api_version, kind)
-
-    def _check_raw(self, origin: Origin, raw: Raw, kind: str) -> None:
-        """Check the fields of a JSON text, and that none of them is given twice."""
-        duplicates: list[str] = []
-
-        def collect(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-            counts = Counter(name for name, _ in pairs)
-            duplicates.extend(name for name, count in counts.items() if count > 1)
-            return dict(pairs)
-
-        document = json.loads(bytes(raw), object_pairs_hook=collect)
-        for name in duplicates:
-            self.suspect(f'{origin}, {errors.subject(kind, document)}: duplicate field "{name}"')
-        self._check_fields(origin, document, kind)
 
     def _read_raw_items(self, origin: Origin, items: Raw, api_version: str, kind: str) -> None:
         api_version, kind = _item_kind(api_version, kind)
@@ -168,8 +183,9 @@ class DocumentReader:
             for i, item in enumerate(items):
                 self.read(origin.of_item(i), item, *inherited)
         elif known := kinds.known(api_version, kind):
-            self._check_fields(origin, document, known.name)
-            self.add(origin, _convert(origin, document, known), known)
+            obj = self._converted(origin, document, known)
+            if obj is not None and self._check(origin, document, known.name):
+                self.add(origin, obj, known)
         else:
             self._skip(origin, document, api_version, kind)
 
@@ -198,8 +214,9 @@ class DocumentReader:
         obj = self._with_name(origin, obj, kind)
         meta = obj.metadata
         namespace = (meta.namespace or "default") if kind.namespaced else ""
-        if error := validation.field_error(obj):
-            raise errors.invalid_field(origin, errors.subject(kind.name, dump(obj)), error)
+        if error := guards.field_error(obj):
+            subject = errors.subject(kind.name, dump(obj))
+            raise errors.invalid_field(origin, subject, (error.field, error.message))
         first = self.manifest.origins.setdefault((kind.name, namespace, meta.name), origin)
         if first is not origin:
             subject = f"{kind.name} {f'{namespace}/' if namespace else ''}{meta.name}"
@@ -240,8 +257,9 @@ class WholeDocumentReader(DocumentReader):
             api_version = _stated(origin, document, "apiVersion") or api_version
             kind = _stated(origin, document, "kind") or kind
             self._skip(origin, document, api_version, kind)  # For the errors that it raises.
-            if kinds.known(api_version, kind):
-                self._check_fields(origin, document, kind)
+            known = kinds.known(api_version, kind)
+            if known is not None and self._converted(origin, document, known) is not None:
+                self._check(origin, document, kind)
             whole = {**_normalize(document), "apiVersion": api_version, "kind": kind}
             self.found.append((str(origin), whole))
         else:

@@ -1,4 +1,4 @@
-"""Unknown and missing fields of objects in files.
+"""Unknown fields of objects in files.
 
 A misspelt field is not an error for a decoder: `nodeselector:` selects nothing, and the pod is
 placed anywhere. An API server refuses it (`kubectl apply --validate=strict`), and so do the
@@ -13,33 +13,10 @@ from functools import cache
 from importlib import resources
 from typing import Any, NamedTuple
 
-from moorage.api import kinds
-from moorage.api.validation import FieldError, join_path
+from moorage.api import kinds, validation
+from moorage.api.manifests.errors import Problem
+from moorage.api.validation.field_errors import join_path
 
-# Only types that scheduling reads: elsewhere an API server accepts an empty value as well.
-REQUIRED_IN = frozenset(
-    {
-        "Container",
-        "ContainerPort",
-        "CronJobSpec",
-        "DaemonSetSpec",
-        "DeploymentSpec",
-        "JobSpec",
-        "JobTemplateSpec",
-        "LabelSelectorRequirement",
-        "NodeSelector",
-        "NodeSelectorRequirement",
-        "PodAffinityTerm",
-        "PodSchedulingGate",
-        "PodSpec",
-        "PreferredSchedulingTerm",
-        "ReplicaSetSpec",
-        "StatefulSetSpec",
-        "Taint",
-        "TopologySpreadConstraint",
-        "WeightedPodAffinityTerm",
-    }
-)
 # `scheduling.k8s.io/v1alpha2` of 1.36; the table has types of a later version.
 POD_GROUPS = """
 PodGroup: apiVersion, kind, metadata ObjectMeta, spec! PodGroupSpec, status
@@ -71,7 +48,7 @@ QueueSpec: parent, guaranteed, max, weight, namespaces
 ElasticQuota: apiVersion, kind, metadata ObjectMeta, spec ElasticQuotaSpec, status
 ElasticQuotaSpec: min, max
 """
-_FIELD = re.compile(r"(?P<name>\w+)(?P<required>!?)(?: (?P<form>[\[{]?)(?P<type>\w+)[\]}]?)?")
+_FIELD = re.compile(r"(?P<name>\w+)!?(?: (?P<form>[\[{]?)(?P<type>\w+)[\]}]?)?")
 
 
 class _Field(NamedTuple):
@@ -79,53 +56,48 @@ class _Field(NamedTuple):
     type: str
 
 
-class _Type(NamedTuple):
-    fields: dict[str, _Field]
-    required: tuple[str, ...]
+Fields = dict[str, _Field]
 
 
 @cache
-def _types() -> dict[str, _Type]:
+def _types() -> dict[str, Fields]:
     text = resources.files(__package__).joinpath("kubernetes_fields.txt").read_text("utf-8")
     found = {}
     for line in (text + POD_GROUPS + OWN).splitlines():
         if line and not line.startswith("#"):
             name, _, listed = line.partition(": ")
             matches = [match for each in listed.split(", ") if (match := _FIELD.fullmatch(each))]
-            found[name] = _Type(
-                {
-                    match["name"]: _Field(match["form"] or "", match["type"] or "")
-                    for match in matches
-                },
-                tuple(match["name"] for match in matches if match["required"]),
-            )
+            found[name] = {
+                match["name"]: _Field(match["form"] or "", match["type"] or "") for match in matches
+            }
     return found
 
 
-def field_errors(type_name: str, document: object, path: str = "") -> Iterator[FieldError]:
-    """Every unknown field of a document, and every required one that is missing."""
+def field_errors(type_name: str, document: object, path: str = "") -> Iterator[Problem]:
+    """Every unknown field of a document."""
     known = _types().get(type_name)
     if known is None or not isinstance(document, Mapping):
         return  # A kind without a table; a value of the wrong type is refused by the decoder.
-    if type_name in REQUIRED_IN:
-        for name in known.required:
-            if document.get(name) is None:
-                yield join_path(path, name), "is missing"
     for name, value in document.items():
-        field = known.fields.get(name) if isinstance(name, str) else None
+        field = known.get(name) if isinstance(name, str) else None
         if field is None:
             yield join_path(path, str(name)), _unknown(str(name), known)
-        elif field.type and value is not None:
-            yield from _below(field, value, join_path(path, name))
+        elif field.type and value:
+            yield from _below(field, value, f"{path}.{name}" if path else name)
 
 
-def document_errors(document: object) -> Iterator[FieldError]:
-    """The same for a document of the kind that it states, unless an API server has stored it."""
+def document_errors(document: object) -> Iterator[Problem]:
+    """The same, and its invalid values, for the kind that a document states.
+
+    A document that an API server has stored is not looked at.
+    """
     if isinstance(document, Mapping):
         api_version, kind = document.get("apiVersion"), document.get("kind")
         known = kinds.known(str(api_version), str(kind))
         if known is not None and not is_stored(document):
             yield from field_errors(known.name, document)
+            for error in validation.validate(known.name, document):
+                yield error.field, error.message
 
 
 def is_stored(document: Mapping[str, Any]) -> bool:
@@ -134,7 +106,7 @@ def is_stored(document: Mapping[str, Any]) -> bool:
     return isinstance(meta, Mapping) and bool(meta.get("uid"))
 
 
-def _below(field: _Field, value: Any, path: str) -> Iterator[FieldError]:
+def _below(field: _Field, value: Any, path: str) -> Iterator[Problem]:
     if field.form == "[":
         for index, each in enumerate(value if isinstance(value, list | tuple) else ()):
             yield from field_errors(field.type, each, f"{path}[{index}]")
@@ -145,8 +117,8 @@ def _below(field: _Field, value: Any, path: str) -> Iterator[FieldError]:
         yield from field_errors(field.type, value, path)
 
 
-def _unknown(name: str, known: _Type) -> str:
-    by_lower = {each.lower(): each for each in known.fields}
+def _unknown(name: str, known: Fields) -> str:
+    by_lower = {each.lower(): each for each in known}
     close = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=0.75)
     longer = [each for lower, each in by_lower.items() if lower.startswith(name.lower())]
     meant = by_lower[close[0]] if close else longer[0] if len(name) > 3 and longer else ""

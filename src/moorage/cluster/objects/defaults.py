@@ -40,11 +40,7 @@ def fill_created_pod(obj: Spec) -> None:
     spec = obj["spec"]
     spec.setdefault("enableServiceLinks", True)
     labels = obj["metadata"].get("labels", {})
-    tolerations = spec.setdefault("tolerations", [])
-    for key in (_NOT_READY, _UNREACHABLE):
-        if not any(_covers(each, key) for each in tolerations):
-            new = {"key": key, "operator": "Exists", "effect": "NoExecute"}
-            tolerations.append({**new, "tolerationSeconds": 300})
+    add_tolerations(spec)
     for constraint in spec.get("topologySpreadConstraints", ()):
         _merge_keys(constraint, labels)
     affinity = spec.get("affinity", {})
@@ -54,6 +50,15 @@ def fill_created_pod(obj: Spec) -> None:
             _merge_keys(term, labels)
         for weighted in terms.get("preferredDuringSchedulingIgnoredDuringExecution", ()):
             _merge_keys(weighted.get("podAffinityTerm", {}), labels)
+
+
+def add_tolerations(spec: Spec) -> None:
+    """Tolerate a node that is not ready or unreachable for 300 seconds, unless stated otherwise."""
+    tolerations = spec.setdefault("tolerations", [])
+    for key in (_NOT_READY, _UNREACHABLE):
+        if not any(_covers(each, key) for each in tolerations):
+            new = {"key": key, "operator": "Exists", "effect": "NoExecute"}
+            tolerations.append({**new, "tolerationSeconds": 300})
 
 
 def qos_class(spec: Spec) -> str:
@@ -164,6 +169,12 @@ _FIELDS: dict[str, dict[str, Any]] = {
         "spec.volumeMode": "Filesystem",
         "spec.persistentVolumeReclaimPolicy": "Retain",
     },
+    "CronJob": {
+        "spec.concurrencyPolicy": "Allow",
+        "spec.suspend": False,
+        "spec.successfulJobsHistoryLimit": 3,
+        "spec.failedJobsHistoryLimit": 1,
+    },
     "StorageClass": {"reclaimPolicy": "Delete", "volumeBindingMode": "Immediate"},
     "CSIDriver": {
         "spec.attachRequired": True,
@@ -189,12 +200,18 @@ def fill(resource: Resource, obj: Object) -> None:
     if resource.custom:
         return
     if kind == "Pod":
-        fill_pod_spec(obj["spec"])
-    if kind in _WORKLOADS and (template := obj["spec"].get("template")):
+        fill_pod_spec(obj.setdefault("spec", {}))
+    if kind in _WORKLOADS and (template := obj.setdefault("spec", {}).get("template")):
         template.setdefault("metadata", {})
         fill_pod_spec(template.setdefault("spec", {}))
-    if kind == "Job" and not obj["spec"].keys() & {"completions", "parallelism"}:
-        obj["spec"]["completions"] = 1
+    if kind == "CronJob":
+        _fill_cron_job(obj)
+    if kind == "Job":
+        spec = obj["spec"]
+        if not spec.keys() & {"completions", "parallelism"}:
+            spec["completions"] = 1
+        policy = "Failed" if "podFailurePolicy" in spec else "TerminatingOrFailed"
+        spec.setdefault("podReplacementPolicy", policy)
     for path, value in _FIELDS.get(kind, {}).items():
         *parents, field = path.split(".")
         holder = obj
@@ -205,6 +222,26 @@ def fill(resource: Resource, obj: Object) -> None:
         _fill_strategy(obj["spec"], *_STRATEGIES[kind])
     if (special := _SPECIAL.get(kind)) is not None:
         special(obj)
+
+
+def _fill_cron_job(obj: Object) -> None:
+    spec = obj.setdefault("spec", {}).setdefault("jobTemplate", {}).setdefault("spec", {})
+    if template := spec.get("template"):
+        template.setdefault("metadata", {})
+        fill_pod_spec(template.setdefault("spec", {}))
+
+
+def _fill_limit_range(obj: Object) -> None:
+    """Give limits of containers their defaults: the largest, and requests as the limits."""
+    for limit in obj.setdefault("spec", {}).setdefault("limits", []):
+        if limit.get("type") != "Container":
+            continue
+        default = limit["default"] = {**limit.get("max", {}), **limit.get("default", {})}
+        requests = {**limit.get("min", {}), **default, **limit.get("defaultRequest", {})}
+        limit["defaultRequest"] = requests
+        for field in ("default", "defaultRequest"):
+            if not limit[field]:
+                del limit[field]
 
 
 def _fill_strategy(spec: Object, field: str, rolling: Object) -> None:
@@ -218,7 +255,8 @@ def _fill_strategy(spec: Object, field: str, rolling: Object) -> None:
 
 def _fill_replication_controller(obj: Object) -> None:
     labels = obj["spec"].get("template", {}).get("metadata", {}).get("labels", {})
-    obj["spec"].setdefault("selector", labels)
+    if labels:
+        obj["spec"].setdefault("selector", labels)
 
 
 def _fill_service(obj: Object) -> None:
@@ -279,6 +317,7 @@ _SPECIAL: dict[str, Callable[[Object], None]] = {
     "Namespace": _fill_namespace,
     "Node": _fill_node,
     "PersistentVolume": _fill_volume,
+    "LimitRange": _fill_limit_range,
     "ResourceClaim": _fill_claim,
     "ResourceClaimTemplate": _fill_claim_template,
 }

@@ -55,6 +55,15 @@ def admit_pod(store: Store, obj: Object, typed: KubeObject) -> None:
     except ManifestError as error:
         why = str(error).partition("spec.priorityClassName: ")[2]
         raise status_errors.forbidden(PODS, typed.name, why) from None
+    computed_policy = admission.PREEMPT_LOWER_PRIORITY if not name else policy
+    if typed.spec.preemption_policy not in (None, computed_policy):
+        raise status_errors.forbidden(
+            PODS,
+            typed.name,
+            f"the string value of PreemptionPolicy ({typed.spec.preemption_policy}) must not be "
+            f"provided in pod spec; priority admission controller computed {computed_policy} from "
+            "the given PriorityClass name",
+        )
     if name:
         spec["priorityClassName"] = name
     spec["priority"] = priority

@@ -46,12 +46,11 @@ _ADDRESS_ATTEMPTS = 100
 def prepare(store: Store, random: Random, resource: Resource, obj: Object) -> Object:
     """The object to store, without its version; modifies `obj`."""
     meta = obj["metadata"] = _metadata(resource, obj)
-    validation.validate_name(resource, meta["name"])
     if resource.namespaced:
         check_namespace(store, resource, meta)
     if resource is SECRETS:
         _encode_string_data(resource, obj)
-    typed = validation.validate(resource, obj)
+    typed = validation.decode(resource, obj)
     if "status" in resource.subresources and resource is not NODES:
         # An API server drops the status of a node too. Here it is the only source of its capacity.
         obj.pop("status", None)
@@ -64,16 +63,18 @@ def prepare(store: Store, random: Random, resource: Resource, obj: Object) -> Ob
         _complete_pod(store, obj)
     elif resource is POD_GROUPS:
         admission.admit_pod_group(store, obj, typed)
-    elif resource is PRIORITY_CLASSES:
-        admission.admit_priority_class(store, typed)
     elif resource is PERSISTENT_VOLUME_CLAIMS:
         admission.set_default_storage_class(store, obj)
     elif resource in (RESOURCE_CLAIMS, RESOURCE_CLAIM_TEMPLATES):
         admission.admit_claim(store, resource, typed)
-    elif resource is SERVICES:
-        _allocate_cluster_ip(store, random, obj)
     elif resource is JOBS:
         _generate_selector(random, obj)
+    # The defaults are validated as well, as in an API server.
+    validation.validate_rules(resource, obj, typed)
+    if resource is PRIORITY_CLASSES:
+        admission.admit_priority_class(store, typed)
+    elif resource is SERVICES:
+        _allocate_cluster_ip(store, random, obj)
     return obj
 
 
@@ -128,9 +129,9 @@ def _allocate_cluster_ip(store: Store, random: Random, obj: Object) -> None:
 
 
 def _generate_selector(random: Random, obj: Object) -> None:
-    """Give a job without a selector one by a generated label."""
+    """Give a job a selector by a generated label, unless its selector is stated as manual."""
     spec = obj["spec"]
-    if "selector" in spec or spec.get("manualSelector"):
+    if spec.get("manualSelector"):
         return
     own = f"{random.getrandbits(128):032x}"
     labels = {
@@ -139,9 +140,11 @@ def _generate_selector(random: Random, obj: Object) -> None:
         "controller-uid": own,
         "job-name": obj["metadata"]["name"],
     }
-    template = spec["template"]["metadata"]
+    template = spec.setdefault("template", {}).setdefault("metadata", {})
     template["labels"] = {**template.get("labels", {}), **labels}
-    spec["selector"] = {"matchLabels": {"batch.kubernetes.io/controller-uid": own}}
+    selector = spec.setdefault("selector", {})
+    generated = {"batch.kubernetes.io/controller-uid": own}
+    selector["matchLabels"] = {**selector.get("matchLabels", {}), **generated}
 
 
 def _encode_string_data(resource: Resource, obj: Object) -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 from moorage.cluster import status_errors
 from moorage.cluster.objects import defaults, validation
-from moorage.cluster.resources import NAMESPACES, PODS, Resource
+from moorage.cluster.resources import NAMESPACES, PODS, SERVICES, Resource
 from moorage.cluster.store import StoredObject
 from moorage.controllers import objects
 from moorage.controllers.objects import Object
@@ -70,10 +70,21 @@ def update_object(resource: Resource, before: Object, obj: Object) -> Object:
             obj["status"] = before["status"]
     if resource is NAMESPACES and before.get("spec"):
         obj["spec"] = before["spec"]  # The `finalize` subresource changes it.
-    validation.validate(resource, obj)
+    typed = validation.decode(resource, obj)
     defaults.fill(resource, obj)
-    check_immutable(resource, before, obj)
+    _keep_defaults(resource, before, obj)
+    validation.validate_rules(resource, obj, typed, before)
     return with_generation(before, obj)
+
+
+def _keep_defaults(resource: Resource, before: Object, obj: Object) -> None:
+    """Set again what was set when the object was created, if the update leaves it out."""
+    if resource is PODS:
+        defaults.add_tolerations(obj["spec"])
+    elif resource is SERVICES and obj["spec"].get("type") != "ExternalName":
+        for field in ("clusterIP", "clusterIPs"):
+            if not obj["spec"].get(field) and before["spec"].get(field):
+                obj["spec"][field] = before["spec"][field]
 
 
 def update_status(resource: Resource, before: Object, obj: Object) -> Object:
@@ -168,72 +179,3 @@ def _metadata(before: Object, obj: Object) -> dict[str, Any]:
         if key not in _SERVER_FIELDS and value not in ({}, [])
     }
     return {**{key: old[key] for key in _SERVER_FIELDS if key in old}, **meta}
-
-
-_IMMUTABLE: dict[str, tuple[str, ...]] = {
-    "Deployment": ("spec.selector",),
-    "ReplicaSet": ("spec.selector",),
-    "DaemonSet": ("spec.selector",),
-    "StatefulSet": ("spec.selector", "spec.serviceName", "spec.podManagementPolicy"),
-    "Job": ("spec.selector", "spec.completionMode"),
-    "PriorityClass": ("value", "preemptionPolicy"),
-    "StorageClass": ("provisioner", "parameters", "reclaimPolicy", "volumeBindingMode"),
-    "PersistentVolumeClaim": ("spec.accessModes", "spec.selector", "spec.volumeMode"),
-    "PodGroup": ("spec",),
-    "Workload": ("spec",),
-    "ResourceClaim": ("spec",),
-    "ResourceClaimTemplate": ("spec",),
-    "ResourceSlice": ("spec.driver", "spec.nodeName", "spec.pool.name"),
-}
-_POD_MAY_CHANGE = (
-    "`spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,"
-    "`spec.tolerations` (only additions to existing tolerations),"
-    "`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)"
-)
-
-
-def check_immutable(resource: Resource, before: Object, obj: Object) -> None:
-    """Reject the change of an immutable field."""
-    name = before["metadata"]["name"]
-    if resource is PODS:
-        _check_pod(name, before["spec"], obj["spec"])
-        return
-    if resource.custom:
-        return
-    for path in _IMMUTABLE.get(resource.kind, ()):
-        steps = path.split(".")
-        if objects.value_at(before, *steps) != objects.value_at(obj, *steps):
-            is_value = path == "value"
-            rule = "may not be changed in an update." if is_value else "field is immutable"
-            raise validation.may_not_change(resource, name, path, rule)
-    if resource.kind in ("ConfigMap", "Secret") and before.get("immutable") is True:
-        fields = ("data", "binaryData", "immutable")
-        if any(before.get(field) != obj.get(field) for field in fields):
-            rule = "field is immutable when `immutable` is set"
-            raise validation.may_not_change(resource, name, "data", rule)
-
-
-def _check_pod(name: str, old: dict[str, Any], new: dict[str, Any]) -> None:
-    gates, new_gates = (
-        {gate.get("name", "") for gate in spec.get("schedulingGates") or ()} for spec in (old, new)
-    )
-    if new_gates - gates:
-        rule = "only deletion is allowed, but found new scheduling gate"
-        raise validation.may_not_change(PODS, name, "spec.schedulingGates", rule)
-    tolerations = new.get("tolerations", [])
-    dropped = any(each not in tolerations for each in old.get("tolerations", []))
-    # Node selector and affinity of a gated pod may change. An API server also checks that they
-    # only get narrower; this one does not.
-    placement = ("nodeSelector", "affinity") if gates else ()
-    mutable = ("schedulingGates", "tolerations", "activeDeadlineSeconds", *placement)
-    if dropped or _fixed_fields(old, mutable) != _fixed_fields(new, mutable):
-        rule = f"pod updates may not change fields other than {_POD_MAY_CHANGE}"
-        raise validation.may_not_change(PODS, name, "spec", rule)
-
-
-def _fixed_fields(spec: dict[str, Any], mutable: tuple[str, ...]) -> dict[str, Any]:
-    fixed = {key: value for key, value in spec.items() if key not in mutable}
-    for field in ("containers", "initContainers"):
-        if field in fixed:
-            fixed[field] = [{**each, "image": "", "imagePullPolicy": ""} for each in fixed[field]]
-    return fixed
