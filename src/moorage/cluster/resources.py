@@ -15,6 +15,17 @@ from moorage.controllers.objects import Object
 NAMESPACED, CLUSTER = "Namespaced", "Cluster"  # the scopes of CustomResourceDefinitions
 
 
+class ScalePaths(NamedTuple):
+    """Where an object has what its `scale` subresource shows."""
+
+    spec_replicas: tuple[str, ...] = ("spec", "replicas")
+    status_replicas: tuple[str, ...] = ("status", "replicas")
+    selector: tuple[str, ...] = ("spec", "selector")
+
+
+REPLICAS = ScalePaths()
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Resource:
     """One endpoint of the API. Compared by identity: there is one instance of each."""
@@ -32,6 +43,7 @@ class Resource:
     custom: bool = False
     # Whether objects are only sent to be answered, and never stored: reviews of access.
     is_review: bool = False
+    scale_paths: ScalePaths = REPLICAS
 
     @property
     def namespaced(self) -> bool:
@@ -335,4 +347,13 @@ def _custom_rows(definition: Object) -> Iterator[Resource]:
                 tuple(names.get("categories", ())),
                 stored_as=f"{names['plural']}.{spec['group']}",
                 custom=True,
+                scale_paths=_scale_paths((version.get("subresources") or {}).get("scale") or {}),
             )
+
+
+def _scale_paths(scale: Object) -> ScalePaths:
+    """The paths of a definition, which are written as `.spec.replicas`."""
+    fields = ("specReplicasPath", "statusReplicasPath", "labelSelectorPath")
+    stated = (str(scale.get(field) or "") for field in fields)
+    paths = [tuple(part for part in text.split(".") if part) for text in stated]
+    return ScalePaths(paths[0] or ("spec", "replicas"), paths[1], paths[2])

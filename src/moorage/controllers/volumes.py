@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from moorage.api import quantity, timestamps
+from moorage.api.defaults import IS_DEFAULT_CLASS
 from moorage.controllers import objects, pods
 from moorage.controllers.index import ObjectIndex
 from moorage.controllers.objects import Object
@@ -41,10 +42,25 @@ def is_bound(claim: Object) -> bool:
     return objects.status(claim).get("phase") == "Bound"
 
 
+def default_class(index: ObjectIndex) -> str:
+    """The default class, which claims without a class get also after their creation."""
+    found = [
+        each
+        for each in index.all(CLASS)
+        if any(objects.annotations(each).get(name) == "true" for name in IS_DEFAULT_CLASS)
+    ]
+    # As in Kubernetes, the youngest of several.
+    found.sort(key=lambda each: (-pods.created_at(each), objects.name(each)))
+    return objects.name(found[0]) if found else ""
+
+
 # Claims ----------------------------------------------------------------------------------------
 
 
 def _reconcile_claim(claim: Object, index: ObjectIndex, now: float) -> Iterator[Write]:
+    if "storageClassName" not in objects.spec(claim) and (name := default_class(index)):
+        yield Update(objects.with_spec(claim, storageClassName=name))
+        return
     volume_name = objects.spec(claim).get("volumeName")
     if volume_name:
         volume = index.get(VOLUME, "", volume_name)

@@ -238,3 +238,18 @@ def test_the_scheduler_gives_a_waiting_claim_the_volume_that_reaches_its_node(wo
     assert phase(world, "data") == "Bound"
     assert world.get("Pod", "user")["status"]["phase"] == "Running"
     assert world.get("PersistentVolume", "disk")["spec"]["claimRef"]["name"] == "data"
+
+
+def test_a_waiting_claim_gets_the_default_class_that_comes_later(world):
+    world.nodes(1)
+    spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    world.create("PersistentVolumeClaim", "data", spec=spec)
+    world.run(2)
+    assert "storageClassName" not in world.get("PersistentVolumeClaim", "data")["spec"]
+    annotations = {"storageclass.kubernetes.io/is-default-class": "true"}
+    fields = {"provisioner": "example.com/disk", "metadata": {"annotations": annotations}}
+    world.create("StorageClass", "standard", **fields)
+    world.run(5)
+    claim = world.get("PersistentVolumeClaim", "data")
+    assert claim["spec"]["storageClassName"] == "standard"
+    assert claim["status"]["phase"] == "Bound"

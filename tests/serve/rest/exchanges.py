@@ -11,6 +11,7 @@ a list of steps:
       body: {...}             what the response contains, fields may be missing here
       lacks: [a.b]            paths that the response does not have
       save: {name: a.b}       values of the response for later steps
+      retry: 404              a code that an API server gives until it has caught up
 
 In `body`, a text that begins with `~` is a regular expression, and a list has to have the same
 length.
@@ -18,6 +19,7 @@ length.
 
 import json
 import re
+import time
 from pathlib import Path
 
 import yaml
@@ -29,6 +31,7 @@ MEDIA = {
     "json-patch": "application/json-patch+json",
     "apply": "application/apply-patch+yaml",
 }
+RETRIES = 50
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 FOLDER = Path(__file__).parent / "exchanges"
 
@@ -52,7 +55,11 @@ def run(steps, send):
         if "send" in step:
             body = json.dumps(_filled(step["send"], saved)).encode()
         path, media = _filled(step[method], saved), MEDIA[step.get("media", "json")]
-        code, answer = send(method, path, body, media, step.get("accept", "application/json"))
+        accept = step.get("accept", "application/json")
+        code, answer = send(method, path, body, media, accept)
+        for _ in range(RETRIES if code == step.get("retry") else 0):
+            time.sleep(0.1)
+            code, answer = send(method, path, body, media, accept)
         found = []
         if code != step.get("code", 200):
             found.append(f"code {code}, expected {step.get('code', 200)}: {answer}")

@@ -37,7 +37,7 @@ def patch(api: ApiServer, path: ResourcePath, request: Patch) -> tuple[Object, b
         return _apply(api, path, request)
     current = api.store.get(path.resource, *path.key)
     if path.subresource == "scale":
-        patched = apply_patch(path.resource, scale.scale_of(current), request)
+        patched = apply_patch(path.resource, scale.scale_of(path.resource, current), request)
         changed = scale.scaled(path.resource, current, patched)
     else:
         changed = request.check(apply_patch(path.resource, current, request))
@@ -48,7 +48,7 @@ def patch(api: ApiServer, path: ResourcePath, request: Patch) -> tuple[Object, b
         manager=request.manager,
         dry_run=request.dry_run,
     )
-    return scale.scale_of(new) if path.subresource == "scale" else new, False
+    return scale.scale_of(path.resource, new) if path.subresource == "scale" else new, False
 
 
 def apply_patch(resource: Resource, obj: Object, request: Patch) -> Object:
@@ -126,7 +126,7 @@ def _apply(api: ApiServer, path: ResourcePath, request: Patch) -> tuple[Object, 
         managed=managed,
         dry_run=request.dry_run,
     )
-    return scale.scale_of(new) if is_scale else new, False
+    return scale.scale_of(path.resource, new) if is_scale else new, False
 
 
 def _applied(path: ResourcePath, given: Any, stated: dict[str, str]) -> Object:

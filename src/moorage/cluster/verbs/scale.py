@@ -5,6 +5,7 @@ from typing import Any
 from moorage.cluster.objects import validation
 from moorage.cluster.resources import Resource
 from moorage.cluster.status_errors import BadRequestError
+from moorage.controllers import objects
 from moorage.controllers.objects import Object
 
 _MAX_REPLICAS = 2**31 - 1
@@ -12,18 +13,21 @@ KIND = {"apiVersion": "autoscaling/v1", "kind": "Scale"}
 _SCALES = Resource("autoscaling", "v1", "Scale", "scales", "Namespaced")
 
 
-def scale_of(obj: Object) -> Object:
+def scale_of(resource: Resource, obj: Object) -> Object:
     """The scale of a workload."""
-    meta = obj["metadata"]
+    meta, paths = obj["metadata"], resource.scale_paths
+    selector = objects.value_at(obj, *paths.selector) if paths.selector else None
+    if not isinstance(selector, str):
+        selector = _selector_text(selector)
     fields = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
     return {
         "kind": "Scale",
         "apiVersion": "autoscaling/v1",
         "metadata": {field: meta[field] for field in fields if field in meta},
-        "spec": {"replicas": obj.get("spec", {}).get("replicas", 0)},
+        "spec": {"replicas": objects.value_at(obj, *paths.spec_replicas) or 0},
         "status": {
-            "replicas": obj.get("status", {}).get("replicas", 0),
-            "selector": _selector_text(obj.get("spec", {}).get("selector")),
+            "replicas": objects.value_at(obj, *paths.status_replicas) or 0,
+            **({"selector": selector} if selector or not resource.custom else {}),
         },
     }
 
@@ -42,24 +46,31 @@ def scaled(resource: Resource, obj: Object, scale: Any) -> Object:
         rule = "must be greater than or equal to 0"
         raise validation.invalid(_SCALES, name, "spec.replicas", replicas, rule)
     expected = {key: meta[key] for key in ("uid", "resourceVersion") if meta.get(key)}
-    return {
-        **obj,
-        "metadata": {**obj["metadata"], **expected},
-        "spec": {**obj["spec"], "replicas": replicas},
-    }
+    changed = _with_value(obj, resource.scale_paths.spec_replicas, replicas)
+    return {**changed, "metadata": {**obj["metadata"], **expected}}
+
+
+def _with_value(obj: Any, path: tuple[str, ...], value: Any) -> Any:
+    if not path:
+        return value
+    fields = obj if isinstance(obj, dict) else {}
+    return {**fields, path[0]: _with_value(fields.get(path[0]), path[1:], value)}
 
 
 def applied(resource: Resource, scale: Object) -> Object:
     """An applied Scale as a configuration of the workload."""
     spec = scale.get("spec")
     stated = isinstance(spec, dict) and "replicas" in spec
-    replicas = {"replicas": scale["spec"]["replicas"]} if stated else {}
-    return {
+    applied: Object = {
         "apiVersion": resource.api_version,
         "kind": resource.kind,
         "metadata": scale["metadata"],
-        "spec": replicas,
     }
+    if not stated:
+        return applied
+    path = resource.scale_paths.spec_replicas
+    new: Object = _with_value(applied, path, scale["spec"]["replicas"])
+    return new
 
 
 def _selector_text(selector: Any) -> str:

@@ -68,7 +68,7 @@ class ReadRequests:
             stored = found
         await store.wait_until_readable()
         if path.subresource == "scale":
-            return responses.json(scale.scale_of(stored.object))
+            return responses.json(scale.scale_of(path.resource, stored.object))
         return responses.raw(self._render(read, single=True)(stored), read.format.encoding)
 
     async def _list(self, read: ReadRequest) -> web.Response:

@@ -68,7 +68,7 @@ class WriteRequests:
                 path.resource, changed, subresource="scale", manager=manager, dry_run=dry_run
             )
             await self._api.store.wait_until_durable()
-            return responses.json(scale.scale_of(new))
+            return responses.json(scale.scale_of(path.resource, new))
         read = await requests.read_object(request, path)
         warnings: list[str] = []
         read = self._checked(request, path.resource, read, warnings)
