@@ -5,6 +5,7 @@ import socket
 import time
 
 import pytest
+from aiohttp import web
 from scripted import HANG_UP, never, serving
 
 from moorage.errors import KubeconfigError
@@ -197,6 +198,35 @@ def test_missing_credentials_are_an_api_error(tmp_path):
 
     with pytest.raises(NotSentError, match="the token is empty"):
         asyncio.run(ask())
+
+
+@pytest.mark.parametrize("use", ["request", "stream"])
+def test_a_refused_token_is_read_again_before_the_next_request(tmp_path, use):
+    """Also if the refused request is not repeated, as those for the lease and for watches."""
+    token = tmp_path / "token"
+    token.write_text("old")
+
+    async def check(request):
+        good = request.headers["Authorization"] == "Bearer new"
+        return web.json_response({}, status=200 if good else 401)
+
+    async def ask():
+        async with serving(check) as (_, reached):
+            connection = Connection(server=reached.server, identity=Identity(token_file=token))
+            async with Client(connection) as client:
+                with pytest.raises(ApiStatusError):
+                    await go(client)
+                token.write_text("new")
+                await go(client)
+
+    async def go(client):
+        if use == "request":
+            await client.get("/x", tries=1)
+            return
+        async with client.stream("/x", seconds=5.0) as stream:
+            await stream.readany()
+
+    asyncio.run(ask())
 
 
 def test_refused_credentials_are_an_error_at_the_start():

@@ -8,22 +8,25 @@ import pytest
 
 from moorage.errors import KubeconfigError
 from moorage.live import tls
+from moorage.live.clock import Clock
 from moorage.live.connection import Connection, ExecPlugin, Identity
 from moorage.live.credentials import REREAD_SECONDS, RETRY_SECONDS, Credentials
 
 VERSION = "client.authentication.k8s.io/v1"
 
 
-class Clock:
+class FakeClock(Clock):
     now = 1_000_000.0
 
-    def __call__(self):
+    def wall(self):
         return self.now
+
+    monotonic = wall
 
 
 def credentials(identity, clock=None):
     connection = Connection(server="http://localhost", identity=identity)
-    return Credentials(connection, wall_clock=clock or Clock())
+    return Credentials(connection, clock or FakeClock())
 
 
 def token(made):
@@ -76,12 +79,12 @@ def with_files(certificate, key, clock):
         key_file=key,
     )
     connection = Connection(server="https://localhost", identity=identity)
-    return Credentials(connection, wall_clock=clock)
+    return Credentials(connection, clock)
 
 
 def test_certificate_files_are_read_again(certificate_files):
     certificate, key, renew = certificate_files
-    clock = Clock()
+    clock = FakeClock()
     made = with_files(certificate, key, clock)
     first = made.ssl
     asyncio.run(made.headers())
@@ -93,14 +96,14 @@ def test_certificate_files_are_read_again(certificate_files):
     second = made.ssl
     assert second is not first
     renew()
-    assert made.invalidate()  # After a 401.
+    made.invalidate()  # After a 401.
     asyncio.run(made.headers())
     assert made.ssl not in (first, second)
 
 
 def test_half_a_renewal_keeps_the_old_certificate(certificate_files):
     certificate, key, renew = certificate_files
-    clock = Clock()
+    clock = FakeClock()
     made = with_files(certificate, key, clock)
     first = made.ssl
     renew(".crt")
@@ -114,7 +117,7 @@ def test_half_a_renewal_keeps_the_old_certificate(certificate_files):
 
 def test_unchanged_files_keep_the_context(certificate_files):
     certificate, key, _ = certificate_files
-    clock = Clock()
+    clock = FakeClock()
     made = with_files(certificate, key, clock)
     first = made.ssl
     for _ in range(3):
@@ -124,12 +127,24 @@ def test_unchanged_files_keep_the_context(certificate_files):
 
 
 def test_token_file_is_read_again(tmp_path):
-    file, clock = tmp_path / "token", Clock()
+    file, clock = tmp_path / "token", FakeClock()
     file.write_text("first\n")
     made = credentials(Identity(token_file=file), clock)
     assert token(made) == "first"
     file.write_text("second")
     assert token(made) == "first"
+    clock.now += REREAD_SECONDS
+    assert token(made) == "second"
+
+
+def test_token_file_is_read_again_although_the_time_of_day_goes_back(tmp_path):
+    file, clock = tmp_path / "token", FakeClock()
+    clock.wall = lambda: 0.0
+    file.write_text("first")
+    made = credentials(Identity(token_file=file), clock)
+    clock.wall = lambda: -7200.0
+    assert token(made) == "first"
+    file.write_text("second")
     clock.now += REREAD_SECONDS
     assert token(made) == "second"
 
@@ -140,16 +155,16 @@ def test_refused_token_is_read_at_once(tmp_path):
     made = credentials(Identity(token_file=file))
     assert token(made) == "first"
     file.write_text("second")
-    assert made.invalidate()
+    made.invalidate()
     assert token(made) == "second"
 
 
 def test_fixed_token_that_is_refused_stays_refused():
-    assert not credentials(Identity(token="secret")).invalidate()
+    assert not credentials(Identity(token="secret")).can_change
 
 
 def test_plugin_runs_again_shortly_before_its_credentials_expire(tmp_path):
-    clock = Clock()
+    clock = FakeClock()
     identity = plugin(tmp_path, answer(token="t", expirationTimestamp="1970-01-12T13:48:40Z"))
     made = credentials(identity, clock)
     assert token(made) == "t"  # good for two minutes
@@ -165,7 +180,7 @@ def test_plugin_without_expiration_runs_once_and_after_a_401(tmp_path):
     made = credentials(plugin(tmp_path, answer(token="t")))
     assert [token(made), token(made)] == ["t", "t"]
     assert runs(tmp_path) == 1
-    assert made.invalidate()
+    made.invalidate()
     assert token(made) == "t"
     assert runs(tmp_path) == 2
 

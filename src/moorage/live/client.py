@@ -69,7 +69,7 @@ class Client:
         self.clock = clock
         self.random = random or Random()  # For jitter; decisions have their own source.
         self._connection = connection
-        self._credentials = Credentials(connection, wall_clock=clock.wall)
+        self._credentials = Credentials(connection, clock)
         self._per_second = per_second
         self._burst = burst
         self._bucket = TokenBucket(per_second, burst, clock.monotonic)
@@ -161,9 +161,7 @@ class Client:
             response = await self._open_stream(path, headers, seconds)
             try:
                 if not 200 <= response.status < 300:
-                    retry_after = header(response.head, b"retry-after")
-                    body = await response.read()
-                    raise api_errors.from_response(response.status, body, retry_after)
+                    raise self._refusal(response.status, response.head, await response.read())
                 yield response
             finally:
                 response.close()
@@ -216,9 +214,13 @@ class Client:
         finally:
             self._observe(method, code, began)
         if not 200 <= code < 300:
-            retry_after = header(response.head, b"retry-after")
-            raise api_errors.from_response(code, response.body, retry_after)
+            raise self._refusal(code, response.head, response.body)
         return response.body
+
+    def _refusal(self, code: int, head: bytes, body: bytes) -> ApiStatusError:
+        if code == api_errors.UNAUTHORIZED:
+            self._credentials.invalidate()  # Also for a request that is not repeated.
+        return api_errors.from_response(code, body, header(head, b"retry-after"))
 
     async def _credential_headers(self) -> dict[str, str]:
         try:
@@ -245,7 +247,7 @@ class Client:
     def _may_repeat(self, error: ApiError, attempt: int, *, repeatable: bool) -> bool:
         match error:
             case ApiStatusError(code=api_errors.UNAUTHORIZED):
-                return attempt == 1 and self._credentials.invalidate()
+                return attempt == 1 and self._credentials.can_change
             case ApiStatusError(code=api_errors.TOO_MANY_REQUESTS):
                 return True
             case ApiStatusError():

@@ -9,10 +9,9 @@ exec plugin        run at the start, when its credentials expire, and after a 40
 import asyncio
 import base64
 import json
+import math
 import os
 import ssl
-import time
-from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,9 @@ import msgspec
 from msgspec import Struct, structs
 
 from moorage.errors import KubeconfigError
+from moorage.live import clock as clocks
 from moorage.live import logs, tls
+from moorage.live.clock import Clock
 from moorage.live.connection import Connection, ExecPlugin
 
 REREAD_SECONDS = 60.0
@@ -46,11 +47,9 @@ class _ExecCredential(Struct, frozen=True, rename="camel"):
 class Credentials:
     """The authorization header and the SSL context for each request."""
 
-    def __init__(
-        self, connection: Connection, *, wall_clock: Callable[[], float] = time.time
-    ) -> None:
+    def __init__(self, connection: Connection, clock: Clock = clocks.SYSTEM) -> None:
         self._connection = connection
-        self._wall_clock = wall_clock
+        self._clock = clock
         identity = connection.identity
         self._is_secure = connection.server.startswith("https:")
         self._log = logs.named("credentials")
@@ -60,23 +59,34 @@ class Credentials:
         if self._is_secure:
             self.ssl = self._context(identity.certificate, identity.key)
         self._headers = _authorization(identity.token, identity.username, identity.password)
-        self._valid_until = 0.0
+        # Files are read again after some seconds, whatever happens to the time of day. An exec
+        # plugin states until when its credentials are valid.
+        self._reread_at = -math.inf
+        self._expires_at = math.inf
         self._running: asyncio.Task[None] | None = None
 
     def cached_headers(self) -> dict[str, str] | None:
         """The headers for a request that is sent now; None if they have to be refreshed."""
-        return self._headers if self._wall_clock() < self._valid_until else None
+        return self._headers if self._is_valid() else None
 
     async def headers(self) -> dict[str, str]:
         """The headers for a request that is sent now, refreshed if necessary."""
-        if self._wall_clock() >= self._valid_until:
+        if not self._is_valid():
             await self._refresh()
         return self._headers
 
-    def invalidate(self) -> bool:
-        """Refresh before the next request, after a 401; False if that cannot help."""
+    def _is_valid(self) -> bool:
+        clock = self._clock
+        return clock.monotonic() < self._reread_at and clock.wall() < self._expires_at
+
+    def invalidate(self) -> None:
+        """Refresh before the next request, after a 401."""
+        self._reread_at = -math.inf
+
+    @property
+    def can_change(self) -> bool:
+        """Whether a refresh can help."""
         identity = self._connection.identity
-        self._valid_until = 0.0
         has_token_file = identity.token_file is not None
         return identity.exec_plugin is not None or has_token_file or self._has_files
 
@@ -93,7 +103,7 @@ class Credentials:
             if token != self._headers:  # Encoded headers are cached by identity.
                 self._headers = token
         has_files = identity.token_file is not None or self._has_files
-        self._valid_until = self._wall_clock() + REREAD_SECONDS if has_files else float("inf")
+        self._reread_at = self._clock.monotonic() + REREAD_SECONDS if has_files else math.inf
         if self._has_files:
             self._read_certificates()
 
@@ -120,7 +130,7 @@ class Credentials:
         except (OSError, KubeconfigError) as error:
             # Perhaps only one of two files was replaced so far.
             self._log.warning("certificates cannot be read again; the old ones stay", why=error)
-            self._valid_until = self._wall_clock() + RETRY_SECONDS
+            self._reread_at = self._clock.monotonic() + RETRY_SECONDS
             return
         self._material = (certificate, key, authority)
         self._log.info("certificates read again")
@@ -134,7 +144,8 @@ class Credentials:
             certificate = status.client_certificate_data.encode()
             self.ssl = self._context(certificate, status.client_key_data.encode())
         self._headers = _authorization(status.token)
-        self._valid_until = _expires_at(status.expiration_timestamp, plugin) - MARGIN_SECONDS
+        self._expires_at = _expires_at(status.expiration_timestamp, plugin) - MARGIN_SECONDS
+        self._reread_at = math.inf
 
     def _context(self, certificate: bytes, key: bytes) -> ssl.SSLContext:
         return tls.client_context(self._connection.trust, certificate, key, self._connection.source)
@@ -222,7 +233,7 @@ def _info(plugin: ExecPlugin, connection: Connection) -> str:
 def _expires_at(text: str, plugin: ExecPlugin) -> float:
     """When a plugin's credentials expire; without a time, when the server refuses them."""
     if not text:
-        return float("inf")
+        return math.inf
     try:
         return datetime.fromisoformat(text).timestamp()
     except ValueError:

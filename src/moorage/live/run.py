@@ -208,12 +208,12 @@ class LiveScheduler:
         self.leads = False
         self._log.info("stopping", bindings=self.performer.bindings)
         for wait, seconds in (
-            (self.performer.drained(), FINISH_SECONDS),
-            (self.events.flushed(), EVENTS_SECONDS),
+            (self.performer.drained, FINISH_SECONDS),
+            (self.events.flushed, EVENTS_SECONDS),
         ):
             try:
                 async with asyncio.timeout(seconds):
-                    await wait
+                    await wait()
             except TimeoutError:
                 self._log.warning("not everything could be finished in time")
 

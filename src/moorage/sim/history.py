@@ -195,6 +195,8 @@ class HistoryChecker:
                 uid, f"asks to bind {key} again before it knows what became of it"
             )
         self._last_requested[uid, name] = ticket
+        # Its deletion was performed but not observed; on the new node it may be a victim again.
+        self._deleted.discard(uid)
         pod = self.state.pods.get(key)
         if pod is not None and pod.uid == uid and not pod.node_name:
             self._unconfirmed[uid] = UnconfirmedBinding(pod, name)

@@ -43,6 +43,8 @@ FENCED = ("bind", "create", "update", "patch", "delete")
 UNFENCED_KINDS = ("events", "leases")
 # With more objects, the core's own invariants are checked less often.
 FEW_OBJECTS = 20
+# How often a request may be repeated.
+MOST_TRIES, SPARE_REQUESTS = 8, 20
 
 
 class Hesitate:
@@ -82,6 +84,7 @@ class CheckedScheduler(Scheduler):
         # The number of the call in which a node was added, and in which each pod was popped.
         self._added_at = 0
         self._popped_at = {}
+        self._requested_at = {}  # When a binding was requested, by UID.
 
     def observe(self, observation, now):
         nodes = len(self.history.state.nodes)
@@ -121,7 +124,9 @@ class CheckedScheduler(Scheduler):
         bound, uid = self._network.bound, request.pod.uid
         if isinstance(outcome, Done) and bound.get(uid) != request.node:
             self.fail(uid, f"the binding of {request.pod.key} is reported done")
-        if isinstance(outcome, Failed) and self._network.bound_by.get(uid) == self.name:
+        binder, at = self._network.bound_by.get(uid, ("", 0.0))
+        was_made = binder == self.name and at >= self._requested_at[uid]
+        if isinstance(outcome, Failed) and was_made:
             self.fail(uid, f"the binding of {request.pod.key} is reported failed, and was made")
 
     def _checked(self, effects, decided=frozenset()):
@@ -129,6 +134,9 @@ class CheckedScheduler(Scheduler):
             self.history.check_effects(effects, decided.__contains__, checks_room=True)
         except ContractViolation as violation:
             self.fail(violation.uid, violation.text)
+        for effect in effects:
+            if isinstance(effect.request, BindPod):
+                self._requested_at[effect.request.pod.uid] = self._network.now()
         self._calls += 1
         self._check_in_flight()
         state = self.history.state
@@ -202,10 +210,13 @@ class NetworkChecks:
         self._renewed_at = {}  # process -> when its last successful renewal was sent
         self._pods, self._nodes = {}, {}
         self.bound = {}  # UID -> node
-        self.bound_by = {}  # UID -> process
+        self.bound_by = {}  # UID -> process and time
         self.binds = 0
         self.changes = 0  # Of nodes and pods.
         api.store.subscribe(self._changed)
+
+    def now(self):
+        return self._loop.time()
 
     def sent(self, process, verb, plural, path, fault):
         now = self._loop.time()
@@ -229,7 +240,8 @@ class NetworkChecks:
         path = request[1]
         if path.partition("?")[0].endswith("/binding") and response.status == 201:
             self.binds += 1
-            self.bound_by[msgspec.json.decode(request[3])["metadata"]["uid"]] = process.name
+            uid = msgspec.json.decode(request[3])["metadata"]["uid"]
+            self.bound_by[uid] = process.name, self._loop.time()
             lease = self._api.store.find(LEASES, "kube-system", "kube-scheduler")
             holder = lease["spec"].get("holderIdentity")
             if holder != process.name:
@@ -266,6 +278,14 @@ class NetworkChecks:
 
     def _fail(self, text):
         raise InvariantError(f"at {self._loop.time():.3f} s: {text}")
+
+
+def check_requests(live, counts):
+    """Requests are bounded by the attempts to schedule pods, even if each is repeated."""
+    attempts = sum(isinstance(fact, Popped) for fact in live.scheduler.journal)
+    for name in (("patch", "pods"), ("create", "events"), ("patch", "events"), ("bind", "pods")):
+        if counts[name] > MOST_TRIES * attempts + SPARE_REQUESTS:
+            raise InvariantError(f"{counts[name]} requests {name} for {attempts} attempts")
 
 
 def check_end(live, api, configuration):

@@ -35,6 +35,7 @@ from moorage.serve.control_plane import ControlPlane
 
 FAULTY_SECONDS = 60.0
 CALM_SECONDS = 90.0
+LAST_REQUESTS = 40
 QUIET_SECONDS = 20.0  # The end of the calm, in which requests are counted.
 # Most seeds do without the plugins that read many kinds: their watches take most of the time.
 MANY_KINDS = (
@@ -227,6 +228,19 @@ class System:
     def _expire_token(self):
         self.server.tokens.discard("Bearer token-0")
 
+    def describe(self):
+        """The faults of this seed, and the last requests before a failure."""
+        outages = "".join(f"\n  {outage}" for outage in self.plan.outages)
+        lines = "".join(
+            f"\n  {at:10.3f} {process:12} {verb:6} {path.partition('?')[0]} {fault.upper()}"
+            for at, process, verb, path, fault in self.network.log[-LAST_REQUESTS:]
+        )
+        return (
+            f"{self.replica_count} replicas, {self.node_count} nodes, {self.rate:g} requests/s"
+            f"{', an extender' if self.extender else ''}; faults: {self.plan.shares or 'none'}"
+            f"\noutages: {outages or 'none'}\nthe last requests:{lines}"
+        )
+
     def _requests(self, replica):
         return sum(self.network.counts[replica.process.name].values())
 
@@ -240,6 +254,7 @@ class System:
             count = self._requests(replica) - before[replica]
             if count > 4 * QUIET_SECONDS + (changes and 5 * self.workload.created):
                 raise InvariantError(f"{replica.name} sent {count} requests without a reason")
+            checks.check_requests(replica.live, self.network.counts[replica.process.name])
         checks.check_end(leaders[0].live, api, self.configuration)
 
 
@@ -250,7 +265,7 @@ def run(seed):
     try:
         simulated_loop.run(system.main, Random(f"loop {seed}"))
     except InvariantError as error:
-        raise InvariantError(f"seed {seed}: {error}") from error
+        raise InvariantError(f"seed {seed}: {error}\n{system.describe()}") from error
     finally:
         gc.unfreeze()  # A live scheduler freezes what it has listed.
         gc.set_threshold(*thresholds)

@@ -8,7 +8,7 @@ from moorage.cluster.status_errors import StatusError
 
 ZONES = ("east", "west")
 PRIORITIES = {"low": 10, "high": 1000}
-MOST_PODS = 50
+MOST_PODS = 30
 TAINT = {"key": "dedicated", "value": "x", "effect": "NoSchedule"}
 
 
