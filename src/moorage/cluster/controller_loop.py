@@ -213,8 +213,8 @@ class ControllerLoop:
                 self._emit(task, write, obj)
             case RequeueAt(at, awaited):
                 self._delay(task, at, awaited=awaited)
-            case Report(obj, reason, message, reporter):
-                self._client.emit(obj, NewEvent("Warning", reason, message, reporter))
+            case Report(obj, reason, message, reporter, type_):
+                self._client.emit(obj, NewEvent(type_, reason, message, reporter))
             case _:
                 assert_never(write)
 

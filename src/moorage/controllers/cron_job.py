@@ -33,6 +33,7 @@ def reconcile(cron_job: Object, index: ObjectIndex, now: float) -> Iterator[Writ
         return
     owned = index.controlled(jobs.KIND, objects.uid(cron_job))
     yield from _clean_up(cron_job, owned)
+    yield from _ended_jobs(cron_job, owned)
     active = [each for each in owned if not jobs.is_finished(each)]
     changed = cron_job
     if not objects.spec(cron_job).get("suspend"):
@@ -58,6 +59,20 @@ def reconcile(cron_job: Object, index: ObjectIndex, now: float) -> Iterator[Writ
         or objects.status(cron_job).get("lastSuccessfulTime"),
     )
     yield from writes.update_if_changed(cron_job, changed)
+
+
+def _ended_jobs(cron_job: Object, owned: Sequence[Object]) -> Iterator[Write]:
+    """Report Jobs that were active and have ended, or are gone."""
+    known = {objects.uid(each): each for each in owned}
+    for each in objects.status(cron_job).get("active") or ():
+        job = known.get(each.get("uid", ""))
+        if job is None:
+            text = f"Active job went missing: {each.get('name')}"
+            yield Report(cron_job, "MissingJob", text, REPORTER, "Normal")
+        elif jobs.is_finished(job):
+            end = "Complete" if objects.is_condition_true(job, "Complete") else "Failed"
+            text = f"Saw completed job: {each.get('name')}, condition: {end}"
+            yield Report(cron_job, "SawCompletedJob", text, REPORTER, "Normal")
 
 
 def _start(

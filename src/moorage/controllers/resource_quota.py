@@ -201,8 +201,40 @@ def matches_scopes(quota: Object, obj: Object) -> bool:
     scopes += (spec.get("scopeSelector") or {}).get("matchExpressions") or ()
     if not scopes:
         return True
-    is_pod = objects.kind_of(obj) == "Pod"
-    return is_pod and all(_in_scope(each, obj) for each in scopes)
+    match objects.kind_of(obj):
+        case "Pod":
+            return all(_in_scope(each, obj) for each in scopes)
+        case "PersistentVolumeClaim":
+            return all(_in_class_scope(each, obj) for each in scopes)
+    return False
+
+
+def _in_class_scope(scope: Mapping[str, Any], claim: Object) -> bool:
+    """Whether a claim has, or gets, a volume attributes class of the scope."""
+    if scope.get("scopeName") != "VolumeAttributesClass":
+        return False
+    names = {
+        objects.value_at(claim, "spec", "volumeAttributesClassName"),
+        objects.value_at(claim, "status", "currentVolumeAttributesClassName"),
+        objects.value_at(claim, "status", "modifyVolumeStatus", "targetVolumeAttributesClassName"),
+    } - {None, ""}
+    return (
+        any(_matches_name(scope, str(name)) for name in sorted(names))
+        if names
+        else (_matches_name(scope, ""))
+    )
+
+
+def _matches_name(scope: Mapping[str, Any], name: str) -> bool:
+    """Whether the name of a class, or an empty one, meets the operator of a scope."""
+    values = scope.get("values") or ()
+    operators = {
+        "Exists": bool(name),
+        "DoesNotExist": not name,
+        "In": name in values,
+        "NotIn": name not in values,
+    }
+    return operators.get(str(scope.get("operator")), False)
 
 
 def _in_scope(scope: Mapping[str, Any], pod: Object) -> bool:
@@ -219,14 +251,7 @@ def _in_scope(scope: Mapping[str, Any], pod: Object) -> bool:
         case "CrossNamespacePodAffinity":
             return _has_cross_namespace_affinity(spec)
         case "PriorityClass":
-            name, values = spec.get("priorityClassName") or "", scope.get("values") or ()
-            operators = {
-                "Exists": bool(name),
-                "DoesNotExist": not name,
-                "In": name in values,
-                "NotIn": name not in values,
-            }
-            return operators.get(str(scope.get("operator")), False)
+            return _matches_name(scope, spec.get("priorityClassName") or "")
     return False
 
 

@@ -43,12 +43,13 @@ class RequeueAt(NamedTuple):
 
 
 class Report(NamedTuple):
-    """Emit an Event of type Warning about an object."""
+    """Emit an Event about an object."""
 
     obj: Object
     reason: str
     message: str
     reporter: str
+    type: str = "Warning"
 
 
 Write = Create | Update | Delete | RequeueAt | Report

@@ -103,3 +103,12 @@ def test_next_time(schedule, zone, now, expected):
     fields = {"schedule": schedule, **({"timeZone": zone} if zone else {})}
     times = cron_job.schedule({"metadata": {}, "spec": fields})
     assert timestamps.to_text(times.after(timestamps.to_seconds(now))) == expected
+
+
+def test_ends_of_jobs_are_reported(minutes):
+    minutes.create("CronJob", "tick", **cron(run_seconds="20", suspend=False))
+    minutes.run(MINUTE + 10)
+    minutes.delete("Job", names(jobs(minutes))[0])
+    minutes.run(MINUTE + 50)
+    reasons = {each["reason"] for each in minutes.all("Event")}
+    assert {"SuccessfulCreate", "MissingJob", "SawCompletedJob"} <= reasons

@@ -6,6 +6,7 @@ of kinds, and yield an error per violation. An object may have its defaults or n
 
 from collections.abc import Callable
 
+from moorage.api.schema import messages
 from moorage.api.validation import jobs, limits, names, pods, services, volumes, workloads
 from moorage.api.validation.amounts import readable
 from moorage.api.validation.field_errors import FieldError, FieldErrors, Fields, mapping
@@ -45,7 +46,10 @@ __all__ = ["FieldError", "quantities", "readable", "validate", "validate_spec", 
 
 def validate(kind: str, obj: Fields) -> list[FieldError]:
     """The errors of an object."""
-    return [*names.metadata(kind, mapping(obj, "metadata")), *validate_spec(kind, obj)]
+    version = obj.get("apiVersion")
+    built_in = version is None or messages.message_of(str(version), kind) is not None
+    meta = mapping(obj, "metadata")
+    return [*names.metadata(kind, meta, is_built_in=built_in), *validate_spec(kind, obj)]
 
 
 def validate_spec(kind: str, obj: Fields) -> FieldErrors:

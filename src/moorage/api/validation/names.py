@@ -194,7 +194,9 @@ def path_segment_problems(name: str) -> tuple[str, ...]:
     return (f"may not be '{name}'",) if name in (".", "..") else found
 
 
-def metadata(kind: str, meta: Fields, path: str = "metadata") -> FieldErrors:
+def metadata(
+    kind: str, meta: Fields, path: str = "metadata", *, is_built_in: bool = True
+) -> FieldErrors:
     """The name, labels, annotations, finalizers and owners of an object."""
     name = fe.text(meta, "name")
     if not name:
@@ -205,7 +207,8 @@ def metadata(kind: str, meta: Fields, path: str = "metadata") -> FieldErrors:
             rule = f"must be no more than {MAX_CRON_JOB_NAME} characters"
             yield fe.invalid(f"{path}.name", name, rule)
     yield from template_metadata(meta, path)
-    yield from _finalizers(fe.texts(meta, "finalizers"), path)
+    if is_built_in:  # A custom resource may have any name.
+        yield from _finalizers(fe.texts(meta, "finalizers"), path)
     yield from _owners(fe.items(meta, "ownerReferences"), f"{path}.ownerReferences")
 
 

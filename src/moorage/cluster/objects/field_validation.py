@@ -6,8 +6,9 @@ from moorage.api.schema import fields, messages
 from moorage.api.schema.fields import FieldTypeError
 from moorage.cluster.objects import custom_schemas
 from moorage.cluster.resources import Resource
-from moorage.cluster.status_errors import BadRequestError
+from moorage.cluster.status_errors import BadRequestError, InternalError
 from moorage.cluster.store import Store
+from moorage.controllers import objects
 from moorage.controllers.objects import Object
 
 STRICT, WARN, IGNORE = "Strict", "Warn", "Ignore"
@@ -20,12 +21,24 @@ class Checked(NamedTuple):
     warnings: tuple[str, ...] = ()
 
 
-def check_fields(store: Store, resource: Resource, obj: Object, mode: str = IGNORE) -> Checked:
-    """Compare an object with the fields of its kind; raises BadRequestError."""
+def check_fields(
+    store: Store, resource: Resource, obj: Object, mode: str = IGNORE, *, applied: bool = False
+) -> Checked:
+    """Compare an object with the fields of its kind; raises BadRequestError.
+
+    An applied configuration has no unknown fields in any mode.
+    """
     try:
         conformed, unknown = _conformed(store, resource, obj)
     except FieldTypeError as error:
         raise BadRequestError(_unhandled(resource, str(error))) from None
+    if applied and unknown:
+        where = f"{objects.namespace(obj)}/{objects.name(obj)}"
+        kind = f"{resource.group}/{resource.version}, Kind={resource.kind}"
+        raise InternalError(
+            f"failed to create typed patch object ({where}; {kind}): "
+            f".{unknown[0]}: field not declared in schema"
+        )
     problems = tuple(f'unknown field "{path}"' for path in unknown)
     if problems and mode == STRICT:
         text = f"strict decoding error: {', '.join(problems)}"

@@ -1,5 +1,7 @@
 """Discovery: which groups, versions, resources and verbs the API serves."""
 
+import base64
+import hashlib
 from typing import Any
 
 from moorage.cluster.resources import Resource, ResourceRegistry
@@ -104,7 +106,15 @@ def _rows(resource: Resource) -> list[Json]:
         "verbs": _verbs(resource),
         **_names(resource),
     }
+    if not resource.is_review:
+        row["storageVersionHash"] = _storage_version_hash(resource)
     return [row, *(_subresource_row(resource, each) for each in resource.subresources)]
+
+
+def _storage_version_hash(resource: Resource) -> str:
+    """Clients compare it to learn that a kind is stored in another version."""
+    text = f"{resource.group}/{resource.version}/{resource.kind}"
+    return base64.b64encode(hashlib.sha256(text.encode()).digest()[:8]).decode()
 
 
 def _verbs(resource: Resource, subresource: str = "") -> list[str]:

@@ -140,4 +140,5 @@ def accepted_format(request: web.Request, resource: Resource) -> ResponseFormat:
     if requests.flag(request.query, "watch"):
         excluded.add(negotiation.YAML)
     encodings = tuple(each for each in negotiation.ENCODINGS if each not in excluded)
-    return negotiation.accepted_format(accept, negotiation.OBJECT_FORMATS, encodings)
+    offered = () if resource.is_review else negotiation.OBJECT_FORMATS
+    return negotiation.accepted_format(accept, offered, encodings)

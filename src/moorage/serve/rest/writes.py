@@ -146,7 +146,10 @@ class WriteRequests:
     ) -> Object:
         """The object without unknown fields; `fieldValidation` decides whether it is refused."""
         mode = request.query.get("fieldValidation", field_validation.WARN)
-        checked = field_validation.check_fields(self._api.store, resource, obj, mode)
+        applied = request.method == "PATCH" and requests.media_type(request) == patch.APPLY
+        checked = field_validation.check_fields(
+            self._api.store, resource, obj, mode, applied=applied
+        )
         warnings += checked.warnings
         return checked.object
 

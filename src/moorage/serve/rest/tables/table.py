@@ -30,14 +30,14 @@ def render_table(
     columns = tuple(_columns(resource, store))
     rows = []
     for obj in objects:
-        # A bookmark has a version and no name: it is a table without rows.
-        if obj["metadata"].get("name"):
-            row: Object = {"cells": [column.cell(obj, now) for column in columns]}
-            if include_object == "Metadata":
-                row["object"] = responses.partial_metadata(obj, api_version)
-            elif include_object == "Object":
-                row["object"] = obj
-            rows.append(row)
+        # A bookmark has a version and annotations, but no name: a row without cells.
+        is_bookmark = not obj["metadata"].get("name")
+        row: Object = {"cells": [None if is_bookmark else each.cell(obj, now) for each in columns]}
+        if include_object == "Metadata":
+            row["object"] = responses.partial_metadata(obj, api_version)
+        elif include_object == "Object":
+            row["object"] = obj
+        rows.append(row)
     return {
         "kind": "Table",
         "apiVersion": api_version,
