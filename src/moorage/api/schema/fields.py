@@ -56,8 +56,10 @@ def conform(name: str, obj: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
 
     An object without unknown fields is returned as it is.
     """
-    unknown: list[str] = []
     shapes = _shapes(name)
+    if _fits(obj, shapes):
+        return obj, []
+    unknown: list[str] = []
     if shapes.keys() >= obj.keys() - set(_TYPE_META):
         _walk(obj, shapes, name, "", unknown)
     else:
@@ -85,6 +87,30 @@ def _shape(field: Field, message: str) -> _Shape:
     inner = _shapes(field.type) if field.type in messages.table() else None
     accepts = _ACCEPTS.get(field.type, lambda value: True)
     return _Shape(inner, accepts, field.type, message, field.is_list, field.is_map)
+
+
+def _fits(obj: dict[str, Any], shapes: Shapes) -> bool:
+    """Whether all fields are known and have the right types: most objects, so without paths."""
+    for key, value in obj.items():
+        shape = shapes.get(key)
+        if shape is None:
+            return False
+        inner, accepts, _, _, is_list, is_map = shape
+        if is_list or is_map:
+            if type(value) is not (list if is_list else dict):
+                return False
+            for each in value if is_list else value.values():
+                if inner is None:
+                    if not accepts(each):
+                        return False
+                elif type(each) is not dict or not _fits(each, inner):
+                    return False
+        elif inner is None:
+            if not accepts(value):
+                return False
+        elif type(value) is not dict or not _fits(value, inner):
+            return False
+    return True
 
 
 def _walk(obj: dict[str, Any], shapes: Shapes, message: str, path: str, unknown: list[str]) -> None:

@@ -150,10 +150,18 @@ def _read(body: bytes, at: int, end: int, readers: Readers) -> dict[str, Any]:
 
 def _entry(body: bytes, at: int, end: int, argument: Any) -> tuple[str, Any]:
     """The key and the value of an entry of a map."""
+    length = body[at + 1]
+    middle = at + 2 + length  # if the key comes first and is short, as usual
+    if length < 128 and middle + 1 < end and (body[at], body[middle]) == (0x0A, 0x12):
+        is_short = body[middle + 1] == end - middle - 2 < 128
+        if is_short and (argument is None or callable(argument)):
+            raw = body[middle + 2 : end]
+            value: Any = raw.decode() if argument is None else argument(raw)
+            return body[at + 2 : middle].decode(), value
     parts = wire.texts(body[at:end])
     raw = parts.get(2, b"")
     if argument is None:
-        value: Any = raw.decode()
+        value = raw.decode()
     elif callable(argument):
         value = argument(raw)
     else:
