@@ -176,6 +176,16 @@ AUTOSCALERS = _row(
     _ALL,
     version="v2",
 )
+AUTOSCALERS_V1 = _row(
+    "autoscaling",
+    "HorizontalPodAutoscaler",
+    "horizontalpodautoscalers",
+    NAMESPACED,
+    ("hpa",),
+    _STATUS,
+    _ALL,
+    version="v1",
+)
 JOBS = _row("batch", "Job", "jobs", NAMESPACED, (), _STATUS, _ALL)
 CRON_JOBS = _row("batch", "CronJob", "cronjobs", NAMESPACED, ("cj",), _STATUS, _ALL)
 CERTIFICATE_REQUESTS = _row(

@@ -4,6 +4,7 @@ import pytest
 
 from moorage.api import timestamps
 from moorage.serve.rest.tables import cells, columns, event_columns, table
+from moorage.serve.rest.tables.stored_kind_columns import STORED_KIND_COLUMNS as STORED
 
 NOW = timestamps.to_seconds("2026-01-01T01:00:00Z")
 META = {"name": "x", "creationTimestamp": "2026-01-01T00:00:00Z"}
@@ -212,6 +213,96 @@ def test_pod_status(pod, status):
             id="event",
         ),
         pytest.param(
+            "ResourceQuota",
+            obj(
+                status={
+                    "hard": {"pods": "2", "limits.cpu": "4", "cpu": "1"},
+                    "used": {"pods": "1", "cpu": "500m"},
+                }
+            ),
+            ["cpu: 500m/1, pods: 1/2", "limits.cpu: 0/4", "60m"],
+            id="quota",
+        ),
+        pytest.param("LimitRange", obj(), ["2026-01-01T00:00:00Z"], id="limits"),
+        pytest.param(
+            "ControllerRevision",
+            {
+                "metadata": META
+                | {
+                    "ownerReferences": [
+                        {
+                            "apiVersion": "apps/v1",
+                            "kind": "StatefulSet",
+                            "name": "db",
+                            "controller": True,
+                        }
+                    ]
+                },
+                "revision": 3,
+            },
+            ["statefulset.apps/db", 3, "60m"],
+            id="revision",
+        ),
+        pytest.param(
+            "CSIDriver",
+            obj(spec={"tokenRequests": [{"audience": "a"}], "volumeLifecycleModes": ["Ephemeral"]}),
+            [True, False, False, "a", False, "Ephemeral", "60m"],
+            id="driver",
+        ),
+        pytest.param(
+            "RoleBinding",
+            obj(
+                roleRef={"kind": "Role", "name": "reader"},
+                subjects=[
+                    {"kind": "User", "name": "jane"},
+                    {"kind": "User", "name": "joe"},
+                    {"kind": "ServiceAccount", "namespace": "ci", "name": "bot"},
+                ],
+            ),
+            ["Role/reader", "60m", "jane, joe", "", "ci/bot"],
+            id="binding of a role",
+        ),
+        pytest.param(
+            "Ingress",
+            obj(spec={"rules": [{"host": h} for h in "abcd"], "tls": [{}]}),
+            ["<none>", "a,b,c + 1 more...", "", "80, 443", "60m"],
+            id="ingress",
+        ),
+        pytest.param("Ingress", obj(spec={}), ["<none>", "*", "", "80"], id="ingress of all hosts"),
+        pytest.param(
+            "EndpointSlice",
+            obj(
+                addressType="IPv4",
+                ports=[{"port": 80}, {"name": "x"}],
+                endpoints=[{"addresses": ["1", "2"]}, {"addresses": ["3", "4", "5"]}],
+            ),
+            ["IPv4", "80,x", "1,2,3 + 2 more...", "60m"],
+            id="slice of endpoints",
+        ),
+        pytest.param(
+            "HorizontalPodAutoscaler",
+            obj(
+                spec={
+                    "scaleTargetRef": {"kind": "Deployment", "name": "web"},
+                    "maxReplicas": 3,
+                    "metrics": [
+                        {
+                            "type": "Resource",
+                            "resource": {"name": "cpu", "target": {"averageUtilization": 50}},
+                        }
+                    ],
+                }
+            ),
+            ["Deployment/web", "cpu: <unknown>/50%", "<unset>", 3, 0, "60m"],
+            id="autoscaler",
+        ),
+        pytest.param(
+            "CertificateSigningRequest",
+            obj(status={"conditions": [{"type": "Approved"}], "certificate": "x"}),
+            ["60m", "", "", "<none>", "Approved,Issued"],
+            id="certificate",
+        ),
+        pytest.param(
             "Pod",
             obj(spec={"containers": 3}, status={"containerStatuses": "odd", "conditions": [1]}),
             ["0/0", "Unknown", "0", "60m"],
@@ -220,7 +311,7 @@ def test_pod_status(pod, status):
     ],
 )
 def test_cells(kind, obj, expected):
-    found = event_columns.EVENT_COLUMNS if kind == "Event" else columns.COLUMNS[kind]
+    found = event_columns.EVENT_COLUMNS if kind == "Event" else {**STORED, **columns.COLUMNS}[kind]
     assert [column.cell(obj, NOW) for column in found][: len(expected)] == expected
 
 

@@ -99,7 +99,8 @@ def _fits(obj: dict[str, Any], shapes: Shapes) -> bool:
         if is_list or is_map:
             if type(value) is not (list if is_list else dict):
                 return False
-            for each in value if is_list else value.values():
+            items: Any = value
+            for each in items if is_list else items.values():
                 if inner is None:
                     if not accepts(each):
                         return False

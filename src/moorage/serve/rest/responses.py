@@ -15,13 +15,19 @@ from aiohttp import web
 from aiohttp.abc import AbstractStreamWriter
 
 from moorage import terminal
-from moorage.cluster.resources import EVENTS, EVENTS_V1, Resource
+from moorage.cluster.resources import (
+    AUTOSCALERS,
+    AUTOSCALERS_V1,
+    EVENTS,
+    EVENTS_V1,
+    Resource,
+)
 from moorage.cluster.status_errors import NotAcceptableError, StatusError
 from moorage.cluster.store import StoredObject, encode
 from moorage.controllers.objects import Object
 from moorage.serve.protobuf import envelope
 from moorage.serve.protobuf.encoder import UnencodableError
-from moorage.serve.rest import negotiation
+from moorage.serve.rest import autoscalers, negotiation
 from moorage.serve.rest.lists import ListPage
 
 # Stored objects and served objects -------------------------------------------------------------
@@ -39,13 +45,18 @@ _EVENT_FIELDS = {
 _EVENT_V1_FIELDS = {stored: served for served, stored in _EVENT_FIELDS.items()}
 
 
+_STORED_AS = {EVENTS_V1: EVENTS, AUTOSCALERS_V1: AUTOSCALERS}
+
+
 def storage_resource(resource: Resource) -> Resource:
-    """The resource under which objects are stored: Events are stored as `v1`."""
-    return EVENTS if resource is EVENTS_V1 else resource
+    """The resource under which objects are stored: Events as `v1`, autoscalers as `v2`."""
+    return _STORED_AS.get(resource, resource)
 
 
 def to_storage(resource: Resource, obj: Object) -> Object:
     """An object of a request as it is stored."""
+    if resource is AUTOSCALERS_V1:
+        return autoscalers.to_v2(obj)
     if resource is not EVENTS_V1:
         return obj
     stored = {_EVENT_FIELDS.get(key, key): value for key, value in obj.items()}
@@ -54,6 +65,8 @@ def to_storage(resource: Resource, obj: Object) -> Object:
 
 def from_storage(resource: Resource, obj: Object) -> Object:
     """A stored object as this resource serves it."""
+    if resource is AUTOSCALERS_V1:
+        return autoscalers.to_v1(obj)
     if resource is EVENTS_V1:
         served = {_EVENT_V1_FIELDS.get(key, key): value for key, value in obj.items()}
         return {**served, "apiVersion": "events.k8s.io/v1"}

@@ -48,6 +48,7 @@ def _selector(path: str) -> Cell:
 
 
 AGE = TableColumn("Age", _age)
+CREATED_AT = TableColumn("Created At", path_cell("metadata.creationTimestamp"), "date")
 _CONTAINERS = _container_columns("spec", "template")
 _TEMPLATE = (*_CONTAINERS, wide(TableColumn("Selector", _selector("spec.selector"))))
 
@@ -271,6 +272,18 @@ _REPLICAS = (
     AGE,
     *_TEMPLATE,
 )
+
+
+def _audiences(obj: Object, _now: float) -> str:
+    found = maps(obj, "spec", "tokenRequests")
+    return ",".join(text(each, "audience") for each in found) if found else UNSET
+
+
+def _lifecycle_modes(obj: Object, _now: float) -> str:
+    modes = value_at(obj, "spec", "volumeLifecycleModes")
+    return ",".join(map(str, modes)) if isinstance(modes, list) and modes else NONE
+
+
 COLUMNS: dict[str, tuple[TableColumn, ...]] = {
     "Pod": (
         TableColumn("Ready", _ready_containers),
@@ -367,9 +380,16 @@ COLUMNS: dict[str, tuple[TableColumn, ...]] = {
     ),
     "CSINode": (count_column("Drivers", "spec.drivers"), AGE),
     "CSIDriver": (
-        boolean_column("AttachRequired", "spec.attachRequired"),
+        TableColumn(
+            "AttachRequired",
+            lambda obj, now: value_at(obj, "spec", "attachRequired") is not False,
+            "boolean",
+        ),
         boolean_column("PodInfoOnMount", "spec.podInfoOnMount"),
         boolean_column("StorageCapacity", "spec.storageCapacity"),
+        TableColumn("TokenRequests", _audiences),
+        boolean_column("RequiresRepublish", "spec.requiresRepublish"),
+        TableColumn("Modes", _lifecycle_modes),
         AGE,
     ),
     "VolumeAttachment": (
@@ -416,7 +436,5 @@ COLUMNS: dict[str, tuple[TableColumn, ...]] = {
         text_column("Pool", "spec.pool.name"),
         AGE,
     ),
-    "CustomResourceDefinition": (
-        TableColumn("Created At", path_cell("metadata.creationTimestamp"), "date"),
-    ),
+    "CustomResourceDefinition": (CREATED_AT,),
 }

@@ -16,6 +16,7 @@ from moorage.serve.rest.tables import cells
 from moorage.serve.rest.tables.column import Cell, TableColumn
 from moorage.serve.rest.tables.columns import AGE, COLUMNS
 from moorage.serve.rest.tables.event_columns import EVENT_COLUMNS
+from moorage.serve.rest.tables.stored_kind_columns import STORED_KIND_COLUMNS
 
 
 def render_table(
@@ -62,7 +63,8 @@ def _columns(resource: Resource, store: Store) -> Sequence[TableColumn]:
         return _NAME, *(list(_custom_columns(resource, store)) or [AGE])
     if resource.kind == "Event":
         return EVENT_COLUMNS
-    return _NAME, *COLUMNS.get(resource.kind, (AGE,))
+    found = COLUMNS.get(resource.kind) or STORED_KIND_COLUMNS.get(resource.kind)
+    return _NAME, *(found or (AGE,))
 
 
 def _definition(column: TableColumn) -> dict[str, Any]:
