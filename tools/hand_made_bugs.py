@@ -58,6 +58,12 @@ BUGS = (
         "yield Deleted(obj)\n        for key, obj in listed",
     ),
     Bug(
+        "pods do not come back after an earlier list with another of their name",
+        "live/reflector.py",
+        "if key not in listed or listed[key].uid != obj.uid:",
+        "if key not in listed:",
+    ),
+    Bug(
         "a watch goes on from an expired version",
         "live/reflector.py",
         '            self._log.verbose(1, "listing anew", why=str(error))\n'

@@ -137,18 +137,25 @@ def test_a_list_with_earlier_versions_overrules():
     assert sorted(reflector.keys()) == ["ns/a", "ns/c", "ns/d"]
 
 
-def test_a_pod_that_an_earlier_list_hides_comes_back_with_the_watch():
+@pytest.mark.parametrize(
+    "before",
+    [
+        pytest.param([], id="it did not exist then"),
+        pytest.param([pod("a", 5, uid="earlier")], id="another pod had its name"),
+    ],
+)
+def test_a_pod_that_an_earlier_list_hides_comes_back_with_the_watch(before):
     found, _, _ = observations(
         listed(pod("a", 20), version="30"),
         [gone()],
-        listed(version="7"),
-        [line("ADDED", pod("a", 20))],
-        count=3,
+        listed(*before, version="7"),
+        [line("DELETED", pod("a", 19, uid="earlier")), line("ADDED", pod("a", 20))],
+        count=4,
     )
     scheduler = Scheduler()
     for observation in found:
         scheduler.observe(observation, 0.0)
-    assert scheduler.known_pod("ns/a") is not None
+    assert scheduler.known_pod("ns/a").uid == "a"
 
 
 def test_watch_that_waits_at_a_future_version(monkeypatch):

@@ -246,7 +246,7 @@ class Reflector:
         listed = {obj.key: obj for obj in objects}
         before, self._known = self._known, listed
         for key, obj in before.items():
-            if key not in listed:
+            if key not in listed or listed[key].uid != obj.uid:
                 yield Deleted(_without_version(obj))
         for key, obj in listed.items():
             if before.get(key) != obj:  # After a restore, versions are used a second time.
