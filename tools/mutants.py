@@ -46,7 +46,7 @@ STAGES = {
 }
 # For hand-made bugs, with as many seeds.
 BUG_STAGES = {
-    "whole system": ["tests/live/test_whole_system.py"],
+    "whole system": ["tests/live/test_whole_system.py::test_whole_system"],
     "storms": ["tests/simulation/test_faults.py", "tests/simulation/test_preemption_storms.py"],
 }
 BUG_SEEDS = 200
