@@ -126,10 +126,10 @@ def _retain_claims(
                 continue
             mine = {objects.uid(pod), objects.uid(workload)}
             kept = [each for each in objects.owners(claim) if each.get("uid") not in mine]
-            added = [] if owner is None else [objects.controller_reference(owner)]
-            if {each.get("uid") for each in objects.owners(claim)} != {
-                each.get("uid") for each in kept + added
-            }:
+            # A claim with another controller stays with that one.
+            has_other = any(each.get("controller") for each in kept)
+            added = [objects.controller_reference(owner)] if owner and not has_other else []
+            if objects.owners(claim) != kept + added:
                 yield Update(objects.with_metadata(claim, ownerReferences=kept + added))
 
 

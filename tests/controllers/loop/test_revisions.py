@@ -2,6 +2,8 @@
 
 import pytest
 
+from moorage.cluster.resources import PERSISTENT_VOLUME_CLAIMS
+
 from .test_workloads import CLAIM, hosts, images, names, template, workload
 
 LABELS = {"app": "web"}
@@ -119,3 +121,25 @@ def test_stateful_set_replaces_as_many_pods_as_may_be_unavailable(world):
         fewest = min(fewest, len(world.running(**LABELS)))
     assert fewest == 2
     assert images(world.running(**LABELS)) == ["web:2"]
+
+
+def test_a_claim_with_another_controller_is_kept(world):
+    world.nodes(1)
+    fields = workload("web", replicas=1, volumeClaimTemplates=[CLAIM])
+    world.create("StatefulSet", "web", **fields)
+    world.run(5)
+    other = world.create("ConfigMap", "other")
+    owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": "other", "controller": True}
+    owner["uid"] = other["metadata"]["uid"]
+    claim = world.get("PersistentVolumeClaim", "data-web-0")
+    meta = {**claim["metadata"], "ownerReferences": [owner]}
+    world.api.replace(PERSISTENT_VOLUME_CLAIMS, {**claim, "metadata": meta})
+    policy = {"whenDeleted": "Delete", "whenScaled": "Delete"}
+    world.change("StatefulSet", "web", persistentVolumeClaimRetentionPolicy=policy)
+    world.run(2)
+    assert world.get("PersistentVolumeClaim", "data-web-0")["metadata"]["ownerReferences"] == [
+        owner
+    ]
+    world.delete("StatefulSet", "web")
+    world.run(5)
+    assert world.exists("PersistentVolumeClaim", "data-web-0")
