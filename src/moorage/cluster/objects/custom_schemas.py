@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from moorage.api.schema import fields, messages
 from moorage.cluster.resources import DEFINITIONS, Resource
 from moorage.cluster.status_errors import StatusCause
 from moorage.cluster.store import Store
@@ -50,11 +51,15 @@ def schema_of(store: Store, resource: Resource) -> Schema | None:
 def prune(obj: Object, schema: Schema) -> tuple[Object, list[str]]:
     """The object without fields that the schema does not specify, and their paths."""
     unknown: list[str] = []
-    pruned = {
-        key: value if key in _OBJECT_FIELDS else each
-        for key, value, each in _pruned(obj, {**schema, _EMBEDDED: True}, "", unknown)
-    }
-    return pruned, unknown
+    found = _pruned(obj, {**schema, _EMBEDDED: True}, "", unknown)
+    return {key: each for key, _, each in found}, unknown
+
+
+def _pruned_metadata(meta: dict[str, Any], path: str, unknown: list[str]) -> dict[str, Any]:
+    """The metadata of an object, which every schema has in the same way."""
+    pruned, others = fields.conform(f"{messages.META}.ObjectMeta", meta)
+    unknown += [f"{path}.{each}" for each in others]
+    return pruned
 
 
 def _pruned(
@@ -67,7 +72,9 @@ def _pruned(
     keeps_all = more is True or bool(schema.get(_PRESERVE))
     for key, value in obj.items():
         here = f"{path}.{key}" if path else key
-        if key in properties:
+        if key == "metadata" and kept and isinstance(value, dict):
+            yield key, value, _pruned_metadata(value, here, unknown)
+        elif key in properties:
             yield key, value, _prune_value(value, properties[key], here, unknown)
         elif isinstance(more, dict):
             yield key, value, _prune_value(value, more, here, unknown)
