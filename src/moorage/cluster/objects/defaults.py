@@ -9,6 +9,7 @@ from typing import Any
 
 from moorage.api import quantity
 from moorage.api.pod import DEFAULT_SCHEDULER
+from moorage.cluster.objects.stored_kind_defaults import STORED_KIND_DEFAULTS
 from moorage.cluster.objects.structs import WORKLOAD_KINDS
 from moorage.cluster.resources import Resource
 from moorage.controllers.objects import Object
@@ -176,11 +177,6 @@ _FIELDS: dict[str, dict[str, Any]] = {
         "spec.failedJobsHistoryLimit": 1,
     },
     "StorageClass": {"reclaimPolicy": "Delete", "volumeBindingMode": "Immediate"},
-    "CSIDriver": {
-        "spec.attachRequired": True,
-        "spec.podInfoOnMount": False,
-        "spec.storageCapacity": False,
-    },
     "Secret": {"type": "Opaque"},
     "PodGroup": {"spec.disruptionMode": "Pod"},
     "Queue": {"spec.weight": 1},
@@ -231,6 +227,12 @@ def _fill_cron_job(obj: Object) -> None:
         fill_pod_spec(template.setdefault("spec", {}))
 
 
+def _fill_pod_template(obj: Object) -> None:
+    template = obj.setdefault("template", {})
+    template.setdefault("metadata", {})
+    fill_pod_spec(template.setdefault("spec", {}))
+
+
 def _fill_limit_range(obj: Object) -> None:
     """Give limits of containers their defaults: the largest, and requests as the limits."""
     for limit in obj.setdefault("spec", {}).setdefault("limits", []):
@@ -260,7 +262,16 @@ def _fill_replication_controller(obj: Object) -> None:
 
 
 def _fill_service(obj: Object) -> None:
-    ports = obj["spec"].get("ports")
+    spec, ports = obj["spec"], obj["spec"].get("ports")
+    if spec["type"] != "ExternalName":
+        family = "IPv6" if ":" in str(spec.get("clusterIP") or "") else "IPv4"
+        spec.setdefault("ipFamilies", [family])
+        spec.setdefault("ipFamilyPolicy", "SingleStack")
+        spec.setdefault("internalTrafficPolicy", "Cluster")
+        if spec.get("clusterIP"):
+            spec.setdefault("clusterIPs", [spec["clusterIP"]])
+    if spec["type"] in ("NodePort", "LoadBalancer"):
+        spec.setdefault("externalTrafficPolicy", "Cluster")
     for port in ports if isinstance(ports, list) else ():
         if isinstance(port, dict):
             port.setdefault("protocol", "TCP")
@@ -312,12 +323,14 @@ def _fill_device_requests(spec: Object) -> None:
 
 
 _SPECIAL: dict[str, Callable[[Object], None]] = {
+    **STORED_KIND_DEFAULTS,
     "ReplicationController": _fill_replication_controller,
     "Service": _fill_service,
     "Namespace": _fill_namespace,
     "Node": _fill_node,
     "PersistentVolume": _fill_volume,
     "LimitRange": _fill_limit_range,
+    "PodTemplate": _fill_pod_template,
     "ResourceClaim": _fill_claim,
     "ResourceClaimTemplate": _fill_claim_template,
 }
