@@ -6,6 +6,7 @@ Creations are dry runs. For updates, objects are created, and the updates are dr
 import json
 import ssl
 import sys
+import time
 import urllib.error
 import urllib.request
 
@@ -42,6 +43,20 @@ def main(url, token, authority):
     for name, obj in table.created().items():
         found[name] = answer(*request("POST", collection(obj) + "?dryRun=All", obj))
     write(table.ANSWERS, found)
+    found = {}
+    for name, (given, obj, paths) in table.admitted().items():
+        for each in given:
+            request("POST", collection(each), each)
+        time.sleep(1)  # Until admission has observed them.
+        code, body = request("POST", collection(obj) + "?dryRun=All", obj)
+        found[name] = {
+            **answer(code, body),
+            **({"shown": table.shown(body, paths)} if paths else {}),
+        }
+        for each in given:
+            request("DELETE", f"{collection(each)}/{each['metadata']['name']}")
+        time.sleep(1)
+    write(table.ADMISSION_ANSWERS, found)
     found = {}
     for name, (obj, changes) in table.updated().items():
         path = collection(obj)

@@ -1,7 +1,7 @@
 """The table of objects and the answers of kube-apiserver v1.36 to them.
 
-`cases/*.yaml` has the objects, as changes of the valid ones in `bases.yaml`. `answers.json` and
-`update_answers.json` have the answers, recorded with `python -m tests.api.validation.record`.
+`cases/*.yaml` has the objects, as changes of the valid ones in `bases.yaml`. The files
+`*answers.json` have the answers, recorded with `python -m tests.api.validation.record`.
 """
 
 import copy
@@ -14,6 +14,7 @@ import yaml
 CASES = Path(__file__).parent / "cases"
 ANSWERS = Path(__file__).parent / "answers.json"
 UPDATE_ANSWERS = Path(__file__).parent / "update_answers.json"
+ADMISSION_ANSWERS = Path(__file__).parent / "admission_answers.json"
 FAMILIES = ("pods", "resources", "placement", "volumes", "workloads", "policies")
 
 
@@ -65,6 +66,30 @@ def updated():
         for kind, cases in _read("updates").items()
         for name, case in cases.items()
     }
+
+
+def admitted():
+    """Every admission: the objects that exist, the object to create, and the paths to show."""
+    return {
+        f"{kind}: {name}": (
+            [changed(base(other), changes) for other, changes in case["given"].items()],
+            changed(base(kind), case["object"]),
+            case.get("show", []),
+        )
+        for kind, cases in _read("admission").items()
+        for name, case in cases.items()
+    }
+
+
+def shown(obj, paths):
+    """The values at some paths of an object."""
+    found = {}
+    for path in paths:
+        value = obj
+        for step in path.split("/"):
+            value = value[int(step)] if isinstance(value, list) else (value or {}).get(step)
+        found[path] = value
+    return found
 
 
 def answers(file):

@@ -13,14 +13,11 @@ from moorage.cluster.status_errors import StatusError
 from moorage.cluster.store import Store
 
 CREATED, UPDATED = table.created(), table.updated()
+ADMITTED, ADMISSION_ANSWERS = table.admitted(), table.answers(table.ADMISSION_ANSWERS)
 ANSWERS, UPDATE_ANSWERS = table.answers(table.ANSWERS), table.answers(table.UPDATE_ANSWERS)
 SERVED = {each.kind for each in BUILT_IN}
 # The feature gate TaintTolerationComparisonOperators is off in the server that answered.
-DIFFERENT = {
-    "Pod: toleration Gt",
-    "Pod: runtime class unknown",
-    "Pod: overhead without runtime class",
-}
+DIFFERENT = {"Pod: toleration Gt"}
 # Values of these fields are shown as Kubernetes' internal types, or were generated.
 OTHER_VALUE = {
     "Pod: generateName in upper case",
@@ -33,10 +30,14 @@ def served(names):
     return [name for name in names if name.partition(":")[0] in SERVED and name not in DIFFERENT]
 
 
-@pytest.fixture(scope="module")
-def api():
+def new_api():
     store = Store(clock=lambda: "2026-01-01T00:00:00Z", uid=lambda: "uid")
     return ApiServer(store, now=lambda: 0.0, random=Random(0))
+
+
+@pytest.fixture(scope="module")
+def api():
+    return new_api()
 
 
 def answer(request, accepted):
@@ -92,6 +93,27 @@ def test_update(api, name):
     if '{"' not in expected.get("message", ""):  # Objects are shown as internal types.
         first = expected.get("message", "").partition("\n")[0]
         assert got.get("message", "").partition("\n")[0] == first
+
+
+@pytest.mark.parametrize("name", ADMITTED)
+def test_admission(name):
+    (given, obj, paths), expected = ADMITTED[name], ADMISSION_ANSWERS[name]
+    api = new_api()
+    for each in given:
+        api.create(api.resource_of(each), each)
+    created = {}
+
+    def create():
+        created.update(api.create(api.resource_of(obj), obj, dry_run=True))
+
+    got = answer(create, 201)
+    assert (got["code"], got.get("message")) == (expected["code"], expected.get("message"))
+    if expected["code"] == 201:
+        assert without_empty(table.shown(created, paths)) == without_empty(expected["shown"])
+
+
+def without_empty(values):
+    return {path: {} if value is None else value for path, value in values.items()}
 
 
 def test_a_rule_that_is_repeated_is_stated_once(api):

@@ -40,6 +40,8 @@ def fill_created_pod(obj: Spec) -> None:
     """Fill in what only a new pod gets: tolerations, and selectors from its labels."""
     spec = obj["spec"]
     spec.setdefault("enableServiceLinks", True)
+    account = spec.get("serviceAccountName") or spec.get("serviceAccount") or "default"
+    spec["serviceAccountName"] = spec["serviceAccount"] = account
     labels = obj["metadata"].get("labels", {})
     add_tolerations(spec)
     for constraint in spec.get("topologySpreadConstraints", ()):

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from moorage.api import admission, claims, defaults
+from moorage.api import admission, claims, defaults, limit_ranges, runtime_classes
 from moorage.api.admission import PriorityClasses
 from moorage.api.devices import ResourceClaim, ResourceClaimTemplate
 from moorage.api.meta import KubeObject
@@ -15,10 +15,12 @@ from moorage.api.storage import StorageClass
 from moorage.cluster import status_errors
 from moorage.cluster.objects import validation
 from moorage.cluster.resources import (
+    LIMIT_RANGES,
     NAMESPACES,
     POD_GROUPS,
     PODS,
     PRIORITY_CLASSES,
+    RUNTIME_CLASSES,
     STORAGE_CLASSES,
     WORKLOADS,
     Resource,
@@ -32,9 +34,11 @@ ADMIN_ACCESS = "resource.kubernetes.io/admin-access"
 
 
 def admit_pod(store: Store, obj: Object, typed: KubeObject) -> None:
-    """Set priority, priority class, preemption policy and the resources of the whole pod."""
+    """Set what limit ranges, priority classes and runtime classes define for a new pod."""
     assert isinstance(typed, Pod)
     spec = obj["spec"]
+    limit_ranges.set_defaults(obj, _limit_ranges(store, typed.namespace))
+    _apply_runtime_class(store, obj)
     classes = PriorityClasses(_priority_classes(store))
     class_name = typed.spec.priority_class_name
     if typed.spec.priority is not None and not class_name:
@@ -71,6 +75,34 @@ def admit_pod(store: Store, obj: Object, typed: KubeObject) -> None:
     if typed.spec.resources is not None:
         resources = defaults.pod(typed, classes).spec.resources
         spec["resources"] = {**spec["resources"], **msgspec.to_builtins(resources)}
+
+
+def _apply_runtime_class(store: Store, obj: Object) -> None:
+    spec, name = obj["spec"], objects.name(obj)
+    found = None
+    if class_name := spec.get("runtimeClassName"):
+        found = store.find(RUNTIME_CLASSES, "", class_name)
+        if found is None:
+            raise status_errors.forbidden(PODS, name, runtime_classes.not_found(class_name))
+    if why := runtime_classes.apply(spec, found):
+        raise status_errors.forbidden(PODS, name, why)
+
+
+def check_limits(store: Store, resource: Resource, obj: Object) -> None:
+    """Reject a pod or claim outside of the bounds of its namespace."""
+    ranges = _limit_ranges(store, objects.namespace(obj))
+    if not ranges:
+        return
+    check = limit_ranges.violations if resource is PODS else limit_ranges.claim_violations
+    if found := list(dict.fromkeys(check(obj, ranges))):
+        why = found[0] if len(found) == 1 else f"[{', '.join(found)}]"
+        raise status_errors.forbidden(resource, objects.name(obj), why)
+
+
+def _limit_ranges(store: Store, namespace: str) -> list[Object]:
+    if not store.count(LIMIT_RANGES):
+        return []
+    return [each for each in store.each(LIMIT_RANGES) if objects.namespace(each) == namespace]
 
 
 def admit_pod_group(store: Store, obj: Object, typed: KubeObject) -> None:

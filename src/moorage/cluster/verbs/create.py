@@ -73,6 +73,8 @@ def prepare(store: Store, random: Random, resource: Resource, obj: Object) -> Ob
     validation.validate_rules(resource, obj, typed)
     if resource is PRIORITY_CLASSES:
         admission.admit_priority_class(store, typed)
+    elif resource in (PODS, PERSISTENT_VOLUME_CLAIMS):
+        admission.check_limits(store, resource, obj)
     elif resource is SERVICES:
         _allocate_cluster_ip(store, random, obj)
     return obj
