@@ -20,6 +20,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import batch_pictures
 from rich.console import Console
 from rich.terminal_theme import MONOKAI
 from rich.text import Text
@@ -240,6 +241,7 @@ def main() -> None:
     FOLDER.mkdir(exist_ok=True)
     for name, command in TERMINAL.items():
         write(f"{name}.svg", terminal(command).encode())
+    write("batch-shares.svg", batch_pictures.svg(batch_pictures.runs()).encode())
     with chromium() as driver:
         for name, image in (*reports(driver), *views(driver)):
             write(f"{name}.webp", image)

@@ -304,3 +304,12 @@ def test_gangs_arrive_and_end_together():
     assert [group.name for group in later.cluster.all(PodGroup)] == ["a-1"]
     without = play(arrivals=[stream], duration="30m")
     assert len(running(without)) == 16
+
+
+def test_a_job_that_is_not_complete_holds_its_nodes():
+    """Without gangs, six of ten pods start and wait for the others for ever."""
+    stream = arrivals(at=["10m", "20m"], count=10, gang=True, lifetime={"fixed": "40m"})
+    blocker = arrivals(name="b", at=["0m"], count=10)
+    later = play(arrivals=[stream, blocker], duration="3h")
+    assert len(running(later)) == 16
+    assert later.result.ended == 0

@@ -65,6 +65,20 @@ def test_openb_times_begin_with_the_first(tmp_path):
     assert [each.seconds for each in arrivals] == [None, 300, 160, None]
 
 
+def test_openb_with_jobs_and_queues(tmp_path):
+    head = OPENB_PODS.partition("\n")[0] + ",job,queue\n"
+    rows = ["a,4000,100,0,0,,,,0,100,0,j,q", "b,4000,100,0,0,,,,5,100,5,j,q", "c,4,1,0,0,,,,5,,,,"]
+    plan = openb.load(write(tmp_path, pods=head + "\n".join(rows))["pods"])
+    arrivals = {arrival.name: arrival for _, arrival in plan.arrivals(0)}
+    assert [(each.gang, each.gang_size) for each in arrivals.values()] == [
+        ("j", 2),
+        ("j", 2),
+        ("", 0),
+    ]
+    assert arrivals["a"].pod.labels["moorage.dev/queue"] == "q"
+    assert "moorage.dev/queue" not in arrivals["c"].pod.labels
+
+
 def test_google_without_a_head(tmp_path):
     paths = write(tmp_path, tasks=TASKS, machines=MACHINES)
     play = Play(google.load(paths["tasks"], paths["machines"], cpu="32", memory="128Gi"))

@@ -3,16 +3,20 @@
     nodes   sn, cpu_milli, memory_mib, gpu, model
     pods    name, cpu_milli, memory_mib, num_gpu, gpu_milli, gpu_spec, qos, pod_phase,
             creation_time, deletion_time, scheduled_time
+            job, queue (not in the public trace): pods of one job are a gang; the queue of a pod
 
 Pods may share a GPU: `gpu_milli` is the part of it, in thousandths. GPUs are one extended resource
 here, counted in thousandths as well, so that a node's GPUs count as one large one; whether parts
 fit the single cards is not checked. Times are seconds and begin with the first creation.
 """
 
+from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 
 from moorage.api.meta import KubeObject, LabelSelectorRequirement, NodeSelector, NodeSelectorTerm
 from moorage.api.pod import Affinity, NodeAffinity, Pod
+from moorage.api.queues import QUEUE_LABEL
 from moorage.errors import InputError
 from moorage.scenarios import trace_rows
 from moorage.scenarios.plan import Arrival, ScenarioPlan, TraceArrivals
@@ -35,8 +39,9 @@ def load(pods: str | Path, nodes: str | Path | None = None, *, seed: int = 0) ->
         raise InputError(f"{pods}: holds no pods")
     first = min(row.number("creation_time") for row in rows)
     templates: dict[tuple[str, ...], Pod] = {}
+    jobs = Counter(row.text("job") for row in rows)
     arrivals = sorted(
-        (_arrival(row, first, templates) for row in rows), key=lambda arrival: arrival.at
+        (_arrival(row, first, templates, jobs) for row in rows), key=lambda arrival: arrival.at
     )
     return ScenarioPlan.of_trace(pods, TraceArrivals("pod", tuple(arrivals)), objects, seed)
 
@@ -57,7 +62,9 @@ def _node(row: CsvRow) -> KubeObject:
     return trace_rows.make_node(name, offered, labels)
 
 
-def _arrival(row: CsvRow, first: float, templates: dict[tuple[str, ...], Pod]) -> Arrival:
+def _arrival(
+    row: CsvRow, first: float, templates: dict[tuple[str, ...], Pod], jobs: Mapping[str, int]
+) -> Arrival:
     created = row.number("creation_time")
     # A pod that was never scheduled in the trace runs from its creation.
     started = row.time("scheduled_time")
@@ -65,8 +72,16 @@ def _arrival(row: CsvRow, first: float, templates: dict[tuple[str, ...], Pod]) -
     seconds = None
     if deleted is not None:
         seconds = max(0.0, deleted - max(created, started or created))
-    pod = _pod(row, templates)
-    return Arrival(created - first, pod, seconds, replace=True, name=row.text("name"))
+    job = row.text("job")
+    return Arrival(
+        created - first,
+        _pod(row, templates),
+        seconds,
+        replace=True,
+        name=row.text("name"),
+        gang=job,
+        gang_size=jobs[job] if job else 0,
+    )
 
 
 def _pod(row: CsvRow, templates: dict[tuple[str, ...], Pod]) -> Pod:
@@ -79,18 +94,21 @@ def _pod(row: CsvRow, templates: dict[tuple[str, ...], Pod]) -> Pod:
         f"{gpus * part:.0f}",
         row.text("gpu_spec"),
         row.text("qos"),
+        row.text("queue"),
     )
     if shape not in templates:
         templates[shape] = _template(*shape)
     return templates[shape]
 
 
-def _template(cpu: str, memory: str, gpu: str, models: str, qos: str) -> Pod:
+def _template(cpu: str, memory: str, gpu: str, models: str, qos: str, queue: str) -> Pod:
     requested: Amounts = {"cpu": cpu, "memory": memory}
     if gpu != "0":
         requested[GPU_MILLI] = gpu
     affinity = _on_models(tuple(models.split("|"))) if models and gpu != "0" else None
     labels = {QOS: qos} if qos else {}
+    if queue:
+        labels[QUEUE_LABEL] = queue
     return trace_rows.make_template("pod", requested, labels=labels, affinity=affinity)
 
 

@@ -69,8 +69,9 @@ class Play:
         self._alive: dict[str, tuple[str, Arrival]] = {}
         self._started: set[str] = set()
         self._used: set[str] = set()
-        # How many members of each gang have not ended.
+        # How many members of each gang have not ended, and which of them have started.
         self._gangs: dict[str, int] = {}
+        self._ready: dict[str, dict[str, str]] = {}
         self._completed: dict[int, Pod] = {}
         self._check()
         self._cluster.watch(self._changed)
@@ -165,16 +166,26 @@ class Play:
             case Deleted(obj=Pod() as pod) if pod.uid in self._alive:
                 self._started.discard(pod.uid)
                 stream, arrival = self._alive.pop(pod.uid)
+                self._ready.get(arrival.gang, {}).pop(pod.uid, None)
                 if arrival.replace:
                     again = partial(self._create, stream, arrival)
                     self.simulation.at(self.simulation.now, again)
 
     def _start(self, pod: Pod) -> None:
-        seconds = self._alive[pod.uid][1].seconds
-        if seconds is not None and pod.uid not in self._started:
-            self._started.add(pod.uid)
-            end = partial(self._end, pod.key, pod.uid)
-            self.simulation.at(self.simulation.now + seconds, end)
+        """Begin the lifetime of a pod; that of a gang begins when all members run."""
+        arrival = self._alive[pod.uid][1]
+        ready = {pod.uid: pod.key}
+        if arrival.gang:
+            ready = self._ready.setdefault(arrival.gang, {})
+            ready[pod.uid] = pod.key
+            if len(ready) < arrival.gang_size:
+                return
+        for uid, key in ready.items():
+            # Others have ended already if this one was evicted and created again.
+            seconds = self._alive[uid][1].seconds if uid in self._alive else None
+            if seconds is not None and uid not in self._started:
+                self._started.add(uid)
+                self.simulation.at(self.simulation.now + seconds, partial(self._end, key, uid))
 
     def _end(self, key: str, uid: str) -> None:
         """Delete a pod whose lifetime is over."""
@@ -186,6 +197,7 @@ class Play:
         if arrival.gang:
             self._gangs[arrival.gang] -= 1
             if not self._gangs[arrival.gang]:
+                del self._ready[arrival.gang]
                 group = f"{key.partition('/')[0]}/{arrival.gang}"
                 self._cluster.delete(PodGroup, group, self.simulation.now)
 
