@@ -10,7 +10,7 @@ EXAMPLES ?= 1000
 MINUTES ?= 30
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test browser kubectl check fmt parity sim storms same histories mutants properties tables roles soak bench load docs pictures
+.PHONY: help demo test browser kubectl check fmt parity sim storms same histories bugs mutants properties tables roles soak bench load docs pictures
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -40,7 +40,7 @@ parity: .venv/.ready ## Compare decisions with those recorded from kube-schedule
 	$(BIN)/pytest tests/parity
 
 sim: .venv/.ready ## Run one seed of the fault simulation: make sim SEED=7
-	MOORAGE_SEED=$(SEED) $(BIN)/python -m pytest tests/simulation -k faults
+	MOORAGE_SEED=$(SEED) $(BIN)/python -m pytest tests/simulation/test_faults.py tests/live/test_whole_system.py
 
 storms: .venv/.ready ## Run many seeds of the fault simulation: make storms SEEDS=1000
 	MOORAGE_SEEDS=$(SEEDS) $(BIN)/pytest -n 2 tests/simulation/test_faults.py tests/simulation/test_volumes.py \
@@ -49,6 +49,9 @@ storms: .venv/.ready ## Run many seeds of the fault simulation: make storms SEED
 
 histories: .venv/.ready ## Check concurrent clients of serve, and its data after power cuts: make histories SEEDS=200
 	MOORAGE_SEEDS=$(SEEDS) $(BIN)/pytest -n 2 tests/serve/rest/test_histories.py tests/serve/test_power_cuts.py
+
+bugs: .venv/.ready ## See how many seeds of the simulation each bug of tools/hand_made_bugs.py needs to be found
+	$(BIN)/python tools/mutants.py --bugs
 
 mutants: .venv/.ready ## Change the code in SEEDS places, one at a time, and see which tests fail: make mutants SEEDS=200
 	$(BIN)/python tools/mutants.py --sample $(SEEDS)

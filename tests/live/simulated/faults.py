@@ -77,6 +77,15 @@ class FaultPlan:
         )
         return Outage(draw.choice(OUTAGES), begins_at, min(ends_at, self.until), **only)
 
+    def add_lease_outage(self, draw):
+        """Late answers to the requests for leases, then none at all."""
+        begins_at = draw.uniform(5.0, self.until - 25.0)
+        hangs_at = begins_at + draw.uniform(2.0, 8.0)
+        self.outages += [
+            Outage("slow", begins_at, hangs_at, plural="leases"),
+            Outage("hang", hangs_at, hangs_at + 16.0, plural="leases"),
+        ]
+
     def decide(self, now, process, verb, plural):
         """The fault of a request, of a new watch, or of some events of a watch."""
         if now >= self.until:

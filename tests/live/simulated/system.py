@@ -138,6 +138,9 @@ class System:
         self.rate = draw.choice((0.0, 0.0, 20.0, 50.0))
         names = [f"replica-{i}.1" for i in range(self.replica_count)]
         self.plan = FaultPlan(Random(f"faults {seed}"), FAULTY_SECONDS, names)
+        lease = Random(f"lease {seed}")
+        if lease.random() < 0.25:
+            self.plan.add_lease_outage(lease)
         self.extender = extender.SETTINGS if draw.random() < 0.15 else None
         self.configuration = ALL if draw.random() < 0.1 else FEW
         self.kinds = kinds.watched(start.plugins(self.configuration))
