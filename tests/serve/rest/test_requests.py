@@ -638,3 +638,19 @@ def test_reads_go_on_while_the_disk_is_full(serve, make_pod, tmp_path, monkeypat
     assert server.post(PODS, make_pod("next")).status == 201
     found = {each["metadata"]["name"] for each in server.get(PODS).json["items"]}
     assert found == {"before", "large", "next"}
+
+
+def test_repeated_fields_are_refused_by_strict_validation(server):
+    body = (
+        b'{"metadata": {"name": "x"}, "data": {"a": "1", "a": "2"}, "rubbish": [{"b": 1, "b": 2}]}'
+    )
+    path = "/api/v1/namespaces/default/configmaps?fieldValidation="
+    answer = server.post(f"{path}Strict", body)
+    text = 'unknown field "rubbish", duplicate field "data.a", duplicate field "rubbish[0].b"'
+    refused(answer, 400, "BadRequest", f"strict decoding error: {text}")
+    created = server.post(f"{path}Warn", body)
+    assert created.status == 201
+    assert '299 - "duplicate field \\"data.a\\""' in created.headers.get_all("Warning")
+    yaml = b"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: y}\ndata:\n  a: b\n  a: c\n"
+    answer = server.post(f"{path}Strict", yaml, media="application/yaml")
+    refused(answer, 400, "BadRequest", 'line 6: key "a" already set in map')

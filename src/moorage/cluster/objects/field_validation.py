@@ -1,5 +1,6 @@
 """Field validation: unknown fields are dropped, and refused or reported as the request asks."""
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from moorage.api.schema import fields, messages
@@ -22,7 +23,13 @@ class Checked(NamedTuple):
 
 
 def check_fields(
-    store: Store, resource: Resource, obj: Object, mode: str = IGNORE, *, applied: bool = False
+    store: Store,
+    resource: Resource,
+    obj: Object,
+    mode: str = IGNORE,
+    *,
+    applied: bool = False,
+    duplicates: Iterable[str] = (),
 ) -> Checked:
     """Compare an object with the fields of its kind; raises BadRequestError.
 
@@ -39,7 +46,10 @@ def check_fields(
             f"failed to create typed patch object ({where}; {kind}): "
             f".{unknown[0]}: field not declared in schema"
         )
-    problems = tuple(f'unknown field "{path}"' for path in unknown)
+    problems = (
+        *(f'unknown field "{path}"' for path in unknown),
+        *(f'duplicate field "{path}"' for path in duplicates),
+    )
     if problems and mode == STRICT:
         text = f"strict decoding error: {', '.join(problems)}"
         raise BadRequestError(_unhandled(resource, text))

@@ -238,7 +238,8 @@ async def read_value(request: web.Request) -> Any:
     """A body as a value without nulls; raises BadRequestError or UnsupportedMediaTypeError."""
     media, body = media_type(request), await _read_bytes(request)
     if media in _YAML_BODIES:
-        return documents.without_nulls(decoding.decode_yaml(body))
+        strict = request.query.get("fieldValidation") == "Strict"
+        return documents.without_nulls(decoding.decode_yaml(body, strict=strict))
     if media == negotiation.PROTOBUF:
         return envelope.decode(body)
     if media not in _JSON_BODIES and body:
@@ -258,7 +259,14 @@ async def read_patch(request: web.Request) -> Any:
     except BadRequestError:
         if media_type(request) not in _YAML_BODIES:
             raise
-    return decoding.decode_yaml(body)
+    return decoding.decode_yaml(body, strict=request.query.get("fieldValidation") == "Strict")
+
+
+async def read_duplicates(request: web.Request) -> list[str]:
+    """The paths of fields that a JSON body has more than once, if the client asks for them."""
+    if media_type(request) not in _JSON_BODIES or not request.query.get("fieldValidation"):
+        return []
+    return decoding.duplicate_fields(await _read_bytes(request))
 
 
 async def read_options(request: web.Request) -> dict[str, Any]:

@@ -46,7 +46,9 @@ class WriteRequests:
             )
         read = await requests.read_object(request, path)
         warnings: list[str] = []
-        read = self._checked(request, path.resource, read, warnings)
+        read = self._checked(
+            request, path.resource, read, warnings, await requests.read_duplicates(request)
+        )
         obj = responses.to_storage(path.resource, read)
         created = self._api.create(
             responses.storage_resource(path.resource),
@@ -71,7 +73,9 @@ class WriteRequests:
             return responses.json(scale.scale_of(path.resource, new))
         read = await requests.read_object(request, path)
         warnings: list[str] = []
-        read = self._checked(request, path.resource, read, warnings)
+        read = self._checked(
+            request, path.resource, read, warnings, await requests.read_duplicates(request)
+        )
         obj = responses.to_storage(path.resource, read)
         stored_as, part = responses.storage_resource(path.resource), path.subresource
         self._api.store.get(stored_as, *path.key)  # raises NotFoundError
@@ -142,13 +146,18 @@ class WriteRequests:
         return responses.with_warnings(responses.json(served, status), warnings)
 
     def _checked(
-        self, request: web.Request, resource: Resource, obj: Object, warnings: list[str]
+        self,
+        request: web.Request,
+        resource: Resource,
+        obj: Object,
+        warnings: list[str],
+        duplicates: Sequence[str] = (),
     ) -> Object:
         """The object without unknown fields; `fieldValidation` decides whether it is refused."""
         mode = request.query.get("fieldValidation", field_validation.WARN)
         applied = request.method == "PATCH" and requests.media_type(request) == patch.APPLY
         checked = field_validation.check_fields(
-            self._api.store, resource, obj, mode, applied=applied
+            self._api.store, resource, obj, mode, applied=applied, duplicates=duplicates
         )
         warnings += checked.warnings
         return checked.object
