@@ -321,3 +321,41 @@ def test_device_claims(serving, kubectl_is_there, until, tmp_path):
         server.kubectl("wait", "--for=condition=Ready", "pod/p2", "--timeout=60s")
         server.kubectl("delete", "pods", "--all")
         until(lambda: "No resources" in server.kubectl("get", "resourceclaims"))
+
+
+def test_explain_shows_fields(server):
+    printed = server.kubectl("explain", "deployment.spec.strategy.rollingUpdate")
+    assert "maxSurge\t<IntOrString>" in printed
+    assert "containerPort\t<integer> -required-" in server.kubectl(
+        "explain", "pod.spec.containers.ports"
+    )
+
+
+def test_strict_validation_names_the_field(server):
+    manifest = pod("misspelt", nodeNane="x")
+    printed = server.kubectl("create", "-f", "-", "--validate=strict", manifest=manifest, code=1)
+    assert "unknown field" in printed
+    assert "nodeNane" in printed
+    printed = server.kubectl("create", "-f", "-", "--validate=warn", manifest=manifest)
+    assert "pod/misspelt created" in printed
+
+
+def test_access(server):
+    assert server.kubectl("auth", "can-i", "delete", "pods") == "yes\n"
+    server.kubectl("create", "role", "reader", "--verb=get,list", "--resource=pods")
+    server.kubectl("create", "rolebinding", "readers", "--role=reader", "--user=jane")
+    assert rows(server.kubectl("get", "rolebinding", "readers"))[0][1] == "Role/reader"
+    assert "[get list]" in server.kubectl("describe", "role", "reader")
+    server.kubectl("create", "serviceaccount", "robot")
+    assert server.kubectl("create", "token", "robot").count(".") == 2
+
+
+def test_ingress_quota_and_autoscaler(server):
+    server.kubectl("create", "ingress", "front", "--rule=example.com/=web:80")
+    assert "example.com" in server.kubectl("get", "ingress", "front")
+    server.kubectl("create", "namespace", "limited")
+    server.kubectl("-n", "limited", "create", "quota", "small", "--hard=pods=2")
+    assert "pods" in server.kubectl("-n", "limited", "describe", "quota", "small")
+    server.kubectl("create", "deployment", "grown", "--image=web:1")
+    server.kubectl("autoscale", "deployment", "grown", "--max=3", "--cpu-percent=50")
+    assert "cpu: <unknown>/50%" in server.kubectl("get", "hpa", "grown")
