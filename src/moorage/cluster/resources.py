@@ -44,6 +44,8 @@ class Resource:
     # Whether objects are only sent to be answered, and never stored: reviews of access.
     is_review: bool = False
     scale_paths: ScalePaths = REPLICAS
+    # Fields of a custom resource that field selectors may name: `spec.color`.
+    selectable_fields: tuple[str, ...] = ()
 
     @property
     def namespaced(self) -> bool:
@@ -357,6 +359,10 @@ def _custom_rows(definition: Object) -> Iterator[Resource]:
                 tuple(names.get("categories", ())),
                 stored_as=f"{names['plural']}.{spec['group']}",
                 custom=True,
+                selectable_fields=tuple(
+                    str(each.get("jsonPath", "")).removeprefix(".")
+                    for each in version.get("selectableFields") or ()
+                ),
                 scale_paths=_scale_paths((version.get("subresources") or {}).get("scale") or {}),
             )
 

@@ -62,7 +62,8 @@ class ObjectSelector:
     def __init__(self, resource: Resource, labels: Selector, fields: FieldSelector) -> None:
         self._labels = labels
         self._all_labels = labels.is_empty
-        supported = _COMMON_FIELDS + (() if resource.custom else _FIELDS.get(resource.kind, ()))
+        own = resource.selectable_fields if resource.custom else _FIELDS.get(resource.kind, ())
+        supported = _COMMON_FIELDS + own
         self._fields: list[tuple[str, Callable[[str | None], bool]]] = []
         for requirement in fields.requirements:
             key = requirement.key
