@@ -63,7 +63,7 @@ def _ports(ports: list[Fields], kind: str) -> FieldErrors:
         number = fe.number(port, "port") or 0
         yield from names.port_number(number, f"{path}.port")
         yield from fe.one_of(port, path, "protocol", PROTOCOLS)
-        if fe.is_set(port, "targetPort"):
+        if port.get("targetPort"):  # 0 and "" get the default.
             yield from names.port_or_name(port, path, "targetPort")
         if kind == "ClusterIP" and fe.number(port, "nodePort"):
             rule = "may not be used when `type` is 'ClusterIP'"

@@ -278,7 +278,8 @@ def _fill_service(obj: Object) -> None:
         if isinstance(port, dict):
             port.setdefault("protocol", "TCP")
             if "port" in port:
-                port.setdefault("targetPort", port["port"])
+                # Protobuf always has the field: 0 and "" mean that it is not stated.
+                port["targetPort"] = port.get("targetPort") or port["port"]
 
 
 def _fill_namespace(obj: Object) -> None:
