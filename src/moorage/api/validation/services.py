@@ -63,8 +63,10 @@ def _ports(ports: list[Fields], kind: str) -> FieldErrors:
         number = fe.number(port, "port") or 0
         yield from names.port_number(number, f"{path}.port")
         yield from fe.one_of(port, path, "protocol", PROTOCOLS)
-        if port.get("targetPort"):  # 0 and "" get the default.
-            yield from names.port_or_name(port, path, "targetPort")
+        if fe.is_set(port, "targetPort") or port.get("port") == 0:
+            # 0 and "" are not stated: the target is the port itself.
+            stated = {"targetPort": port.get("targetPort") or port.get("port", 0)}
+            yield from names.port_or_name(stated, path, "targetPort")
         if kind == "ClusterIP" and fe.number(port, "nodePort"):
             rule = "may not be used when `type` is 'ClusterIP'"
             yield fe.forbidden(f"{path}.nodePort", rule)
