@@ -8,7 +8,7 @@ is the `apiVersion`.
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from moorage.controllers.objects import Object
 
@@ -46,6 +46,8 @@ class Resource:
     scale_paths: ScalePaths = REPLICAS
     # Fields of a custom resource that field selectors may name: `spec.color`.
     selectable_fields: tuple[str, ...] = ()
+    # The schema of a custom resource, if it has defaults: stored objects get them when read.
+    defaulting_schema: Object | None = None
 
     @property
     def namespaced(self) -> bool:
@@ -363,8 +365,20 @@ def _custom_rows(definition: Object) -> Iterator[Resource]:
                     str(each.get("jsonPath", "")).removeprefix(".")
                     for each in version.get("selectableFields") or ()
                 ),
+                defaulting_schema=_defaulting_schema(version),
                 scale_paths=_scale_paths((version.get("subresources") or {}).get("scale") or {}),
             )
+
+
+def _defaulting_schema(version: Object) -> Object | None:
+    schema: Object = (version.get("schema") or {}).get("openAPIV3Schema") or {}
+    return schema if _has_defaults(schema) else None
+
+
+def _has_defaults(schema: Any) -> bool:
+    if isinstance(schema, dict):
+        return "default" in schema or any(map(_has_defaults, schema.values()))
+    return isinstance(schema, list) and any(map(_has_defaults, schema))
 
 
 def _scale_paths(scale: Object) -> ScalePaths:

@@ -654,3 +654,23 @@ def test_repeated_fields_are_refused_by_strict_validation(server):
     yaml = b"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: y}\ndata:\n  a: b\n  a: c\n"
     answer = server.post(f"{path}Strict", yaml, media="application/yaml")
     refused(answer, 400, "BadRequest", 'line 6: key "a" already set in map')
+
+
+def test_a_new_default_of_a_definition_is_in_stored_objects(server):
+    schema = {"type": "object", "properties": {"a": {"type": "string"}}}
+    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+    names = {"plural": "hats", "singular": "hat", "kind": "Hat", "listKind": "HatList"}
+    spec = {"group": "x.example.com", "scope": "Namespaced", "names": names, "versions": [version]}
+    definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+    server.post(definitions, {"metadata": {"name": "hats.x.example.com"}, "spec": spec})
+    hats = "/apis/x.example.com/v1/namespaces/default/hats"
+    hat = {"apiVersion": "x.example.com/v1", "kind": "Hat", "metadata": {"name": "h"}}
+    assert "a" not in server.post(hats, hat).json
+    field = "/spec/versions/0/schema/openAPIV3Schema/properties/a/default"
+    patch = [{"op": "add", "path": field, "value": "A"}]
+    changed = server.patch(
+        f"{definitions}/hats.x.example.com", patch, "application/json-patch+json"
+    )
+    assert changed.status == 200
+    assert server.get(f"{hats}/h").json["a"] == "A"
+    assert server.get(hats).json["items"][0]["a"] == "A"

@@ -15,6 +15,7 @@ from aiohttp import web
 from aiohttp.abc import AbstractStreamWriter
 
 from moorage import terminal
+from moorage.cluster.objects import custom_schemas
 from moorage.cluster.resources import (
     AUTOSCALERS,
     AUTOSCALERS_V1,
@@ -71,7 +72,10 @@ def from_storage(resource: Resource, obj: Object) -> Object:
         served = {_EVENT_V1_FIELDS.get(key, key): value for key, value in obj.items()}
         return {**served, "apiVersion": "events.k8s.io/v1"}
     if resource.custom and obj.get("apiVersion") != resource.api_version:
-        return {**obj, "apiVersion": resource.api_version}
+        obj = {**obj, "apiVersion": resource.api_version}
+    if resource.defaulting_schema is not None:
+        filled: Object = custom_schemas.fill_defaults(obj, resource.defaulting_schema)
+        return obj if filled == obj else filled
     return obj
 
 
