@@ -37,7 +37,8 @@ def pod(name, owner=None, labels=None, phase="Running", **meta):
     meta = {"name": name, "namespace": "default", "labels": labels or {"app": "web"}, **meta}
     if owner:
         kind, owner_name = owner
-        reference = {"apiVersion": API[kind], "kind": kind, "name": owner_name, "uid": "u"}
+        reference = {"apiVersion": API[kind], "kind": kind, "name": owner_name}
+        reference["uid"] = f"uid-of-{owner_name}"
         meta["ownerReferences"] = [{**reference, "controller": True}]
     return {
         "apiVersion": "v1",

@@ -5,13 +5,13 @@ from msgspec.structs import replace
 
 from moorage.api.meta import Condition, LabelSelector
 from moorage.api.pod import Affinity, PodAffinity, PodAffinityTerm
+from moorage.controllers.kubelet import RUN_SECONDS
 from moorage.core.observations import Added, Deleted, Updated
 from moorage.planning import recording
 from moorage.planning.recorded_changes import END, RecordedChanges
 from moorage.planning.recording import Recording, RecordingFile
 from moorage.planning.replay import rerun
 from moorage.sim import trace
-from moorage.sim.kubelet import RUN_SECONDS
 from moorage.sim.trace import Line
 from moorage.testing import make_node, make_pod
 

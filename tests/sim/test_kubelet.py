@@ -3,11 +3,12 @@ import pytest
 from moorage.api.meta import ObjectMeta
 from moorage.api.node import Node
 from moorage.api.pod import Pod, PodSpec, PodStatus
+from moorage.controllers.kubelet import RUN_SECONDS
 from moorage.errors import InputError
 from moorage.sim import kubelet
 from moorage.sim.clock import Clock
 from moorage.sim.cluster import MemoryCluster
-from moorage.sim.kubelet import RUN_SECONDS, Kubelet
+from moorage.sim.kubelet import Kubelet
 
 KEY = "default/web"
 

@@ -57,7 +57,7 @@ IS_DEFAULT_CLASS = (
 )
 GRACE_PERIOD_SECONDS = 30
 
-_UIDS = uuid.UUID("6d6f6f72-6167-5e00-8000-000000000000")
+UIDS = uuid.UUID("6d6f6f72-6167-5e00-8000-000000000000")
 
 
 def complete(
@@ -107,7 +107,7 @@ def identity(obj: K) -> K:
     kind = READ[type(obj).__name__]
     meta = obj.metadata
     namespace = (meta.namespace or "default") if kind.namespaced else ""
-    uid = meta.uid or str(uuid.uuid5(_UIDS, f"{kind.name}/{namespace}/{meta.name}"))
+    uid = meta.uid or str(uuid.uuid5(UIDS, f"{kind.name}/{namespace}/{meta.name}"))
     return _with(
         obj,
         api_version=kind.api_version,

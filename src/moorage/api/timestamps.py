@@ -6,7 +6,7 @@ from functools import lru_cache
 # A virtual clock starts at 0, which stands for this moment. A real one counts from 1970.
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 
-_EPOCH_SECONDS = EPOCH.timestamp()
+EPOCH_SECONDS = EPOCH.timestamp()
 
 
 def seconds(text: str, now: float) -> float | None:
@@ -18,7 +18,7 @@ def seconds(text: str, now: float) -> float | None:
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
     since_1970 = moment.timestamp()
-    return since_1970 if now >= _EPOCH_SECONDS else since_1970 - _EPOCH_SECONDS
+    return since_1970 if now >= EPOCH_SECONDS else since_1970 - EPOCH_SECONDS
 
 
 @lru_cache(maxsize=1024)

@@ -107,7 +107,7 @@ class ControllerLoop:
         end = self._stopwatch() + budget_seconds
         self._queue_due_tasks()
         while self.has_work and self._stopwatch() < end:
-            self._process_changes()
+            self.process_changes()
             if self._ready:
                 task = next(iter(self._ready))
                 del self._ready[task]
@@ -115,7 +115,8 @@ class ControllerLoop:
 
     # The queue
 
-    def _process_changes(self) -> None:
+    def process_changes(self) -> None:
+        """Update the index, and queue the tasks that changes trigger."""
         while self._changes:
             old, new = self._changes.popleft()
             if new is not None:

@@ -14,7 +14,7 @@ NotReady, `stopped` stops heartbeats and pods, and any other value is a healthy 
 
 import hashlib
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from moorage.api import requests, timestamps
@@ -32,6 +32,7 @@ NOT_READY, STOPPED = "not-ready", "stopped"
 
 START_SECONDS = 0.5
 DEFAULT_STOP_SECONDS = 1.0
+STOPPED_EXIT_CODE = 143  # of a container that ends on SIGTERM
 POD_CONDITIONS = ("Initialized", "Ready", "ContainersReady", "PodScheduled")
 
 HEARTBEAT_SECONDS = 10.0
@@ -124,28 +125,43 @@ def _host_ports(pod: Object) -> list[tuple[str, str, int]]:
     ]
 
 
-def annotated_seconds(obj: Object, annotation: str) -> float | None:
+def annotated_seconds(annotations: Mapping[str, str], name: str) -> float | None:
     """A duration from an annotation; None if it is absent or malformed."""
     try:
-        value = float(objects.annotations(obj)[annotation])
+        value = float(annotations[name])
     except (KeyError, ValueError):
         return None
     return value if 0 <= value < math.inf else None
+
+
+def stop_seconds(annotations: Mapping[str, str], default_seconds: float) -> float:
+    """How long a pod takes to stop, if its grace period allows it: its own time or the default."""
+    own = annotated_seconds(annotations, STOP_SECONDS)
+    return default_seconds if own is None else own
+
+
+def exit_code(annotations: Mapping[str, str]) -> int:
+    """The code with which the containers of a pod end when its run time is over."""
+    text = annotations.get(EXIT_CODE, "0")
+    return int(text) if text.isdecimal() else 0
+
+
+def end_phase(code: int) -> str:
+    return "Failed" if code else "Succeeded"
 
 
 def _terminate(pod: Object, now: float) -> Iterator[Write]:
     grace = pod["metadata"].get("deletionGracePeriodSeconds") or 0
     # The deletion timestamp is the end of the grace period.
     deleted_at = timestamps.to_seconds(pod["metadata"].get("deletionTimestamp"), now) - grace
-    own = annotated_seconds(pod, STOP_SECONDS)
-    stopping = (DEFAULT_STOP_SECONDS if own is None else own) + _pre_stop_seconds(pod)
-    stops_at = deleted_at + min(float(grace), stopping)
+    stopping = stop_seconds(objects.annotations(pod), DEFAULT_STOP_SECONDS)
+    stops_at = deleted_at + min(float(grace), stopping + _pre_stop_seconds(pod))
     if stops_at > now and not pods.is_ended(pod):
         yield RequeueAt(stops_at)
         return
     if objects.finalizers(pod) and not pods.is_ended(pod):
         # The owner of the finalizer, such as the Job controller, reads how the pod ended.
-        yield Update(ended_pod(pod, "Failed", 143, now))
+        yield Update(ended_pod(pod, "Failed", STOPPED_EXIT_CODE, now))
     yield Delete(pod, grace_seconds=0)
 
 
@@ -214,16 +230,15 @@ def _gate_text(pod: Object, gate: str) -> str:
 
 def _finish(pod: Object, now: float) -> Iterator[Write]:
     """End a pod whose run time is over."""
-    run_seconds = annotated_seconds(pod, RUN_SECONDS)
+    run_seconds = annotated_seconds(objects.annotations(pod), RUN_SECONDS)
     if run_seconds is None:
         return
     at = timestamps.to_seconds(objects.status(pod).get("startTime"), now) + run_seconds
     if at > now:
         yield RequeueAt(at)
         return
-    text = objects.annotations(pod).get(EXIT_CODE, "0")
-    code = int(text) if text.isdecimal() else 0
-    yield Update(ended_pod(pod, "Failed" if code else "Succeeded", code, now))
+    code = exit_code(objects.annotations(pod))
+    yield Update(ended_pod(pod, end_phase(code), code, now))
 
 
 def running_pod(pod: Object, node: Object, now: float) -> Object:

@@ -139,6 +139,22 @@ def is_healthy(workload: Object, pod: Object, now: float) -> bool:
     return pods.is_active(pod) and pods.is_available(pod, min_ready, now)
 
 
+def held_back(workload: Object, index: ObjectIndex, now: float) -> tuple[str, int] | None:
+    """The pod that more pods wait for, and how many these are; None if there are none."""
+    if objects.spec(workload).get("podManagementPolicy") == "Parallel":
+        return None
+    own = {objects.name(pod): pod for pod in index.controlled("Pod", objects.uid(workload))}
+    names = [f"{objects.name(workload)}-{number}" for number in ordinals(workload)]
+    waiting = (name for name in names if not _is_healthy(workload, own.get(name), now))
+    first = next(waiting, "")
+    missing = sum(name not in own and name != first for name in names)
+    return (first, missing) if missing else None
+
+
+def _is_healthy(workload: Object, pod: Object | None, now: float) -> bool:
+    return pod is not None and is_healthy(workload, pod, now)
+
+
 def ordinals(workload: Object) -> range:
     start = int((objects.spec(workload).get("ordinals") or {}).get("start") or 0)
     return range(start, start + objects.replicas(workload))

@@ -1,143 +1,109 @@
-"""expand: replace every workload and node pool by the pods and nodes that it creates."""
+"""expand: replace every workload and node pool by the pods and nodes that it creates.
 
-from collections.abc import Container, Iterable
+The controllers run once, on a cluster in which no pod starts: for questions that have no time.
+"""
+
+from collections.abc import Iterable
+from typing import TypeVar
 
 from msgspec.structs import replace
 
-from moorage.api.devices import DeviceClass, ResourceSlice
+from moorage.api import defaults, timestamps
 from moorage.api.kinds import WORKLOADS
 from moorage.api.meta import KubeObject
-from moorage.api.node import Node, NodePool
-from moorage.api.storage import PersistentVolumeClaim
-from moorage.api.workloads import (
-    CronJob,
-    DaemonSet,
-    Deployment,
-    Job,
-    ReplicaSet,
-    ReplicationController,
-    StatefulSet,
-)
-from moorage.controllers import drivers
-from moorage.expansion import daemon_sets, jobs, node_defaults, replica_sets, stateful_sets
-from moorage.expansion.children import Children, ControllerActions, key_of
-from moorage.expansion.templates import NameGenerator
+from moorage.api.pod import Pod
+from moorage.api.workloads import CronJob, Job, StatefulSet
+from moorage.errors import ManifestError
+from moorage.expansion.host import ControllerHost
+from moorage.expansion.pools import nodes_of_pools
 
-Controller = ReplicaSet | ReplicationController | StatefulSet | DaemonSet | Job
+T = TypeVar("T", bound=KubeObject)
 
 
-def expand(
-    objects: Iterable[KubeObject],
-    known: Iterable[KubeObject] = (),
-    names: NameGenerator | None = None,
-    *,
-    in_order: bool = False,
-) -> list[KubeObject]:
+def expand(objects: Iterable[KubeObject]) -> list[KubeObject]:
     """The objects, with nodes and devices of pools, pods of workloads and their claims.
 
     Pods that exist are not created again; owner references say which workload they belong to.
-    `known` objects exist as well, but are not returned. Objects that only create others
-    (deployments, jobs, node pools) are not returned; all others come first, in their order. All
-    pods of a stateful set are created; with `in_order`, only those that its controller would now.
+    Objects that only create others (deployments, jobs, node pools) are not returned; all others
+    come first, in their order. All pods of a stateful set are created, and one run of a cron job.
     """
-    objects, known = list(objects), list(known)
-    made = controllers_and_nodes(objects, known)
-    everything = [*known, *objects, *made]
-    children = Children(everything)
-    nodes = [obj for obj in everything if isinstance(obj, Node)]
-    claims = {key_of(obj) for obj in everything if isinstance(obj, PersistentVolumeClaim)}
-    names = names or NameGenerator()
-    for obj in [*objects, *made]:
-        if isinstance(obj, Controller):
-            for new in reconcile(obj, children, nodes, names, in_order=in_order).create:
-                if key_of(new) not in claims:
-                    made.append(new)
-    return [obj for obj in [*objects, *made] if type(obj).__name__ not in WORKLOADS]
-
-
-def controllers_and_nodes(
-    objects: Iterable[KubeObject], known: Iterable[KubeObject] = ()
-) -> list[KubeObject]:
-    """The nodes of pools with their devices, the runs of cron jobs, the sets of deployments."""
     objects = list(objects)
-    everything = [*known, *objects]
-    children = Children(everything)
-    names = {obj.name for obj in everything if isinstance(obj, Node)}
-    classes = {obj.name for obj in everything if isinstance(obj, DeviceClass)}
-    made: list[KubeObject] = []
-    for obj in objects:
-        match obj:
-            case NodePool():
-                made += pool_objects(obj, names)
-                new = [
-                    each for each in drivers.classes(obj.spec.devices) if each.name not in classes
-                ]
-                made += new
-                classes.update(each.name for each in new)
-            case CronJob() if job := jobs.of_cron_job(obj, children):
-                made.append(job)
-            case Deployment() if replica_set := replica_sets.of_deployment(obj, children):
-                made.append(replica_set)
-    return made
+    given = [obj for obj in objects if type(obj).__name__ not in WORKLOADS]
+    if len(given) == len(objects) and not any(_has_template(obj) for obj in objects):
+        return objects
+    nodes = nodes_of_pools(objects)
+    cluster = _StaticCluster()
+    for obj in cluster.host.take([*map(_at_once, objects), *nodes], ()):
+        cluster.put(defaults.identity(obj))
+    cluster.host.turn()
+    return [*given, *nodes, *cluster.created]
 
 
-def reconcile(
-    controller: Controller,
-    children: Children,
-    nodes: Iterable[Node],
-    names: NameGenerator,
-    *,
-    in_order: bool,
-) -> ControllerActions:
-    """What a controller does now; without `in_order` a stateful set does not wait for its pods."""
-    match controller:
-        case ReplicaSet() | ReplicationController():
-            return replica_sets.reconcile(controller, children, names)
+def _has_template(obj: KubeObject) -> bool:
+    return getattr(getattr(obj, "spec", None), "template", None) is not None
+
+
+def _as_it_is(obj: KubeObject) -> KubeObject:
+    return obj
+
+
+def _start() -> float:
+    return timestamps.EPOCH_SECONDS
+
+
+def _at_once(obj: KubeObject) -> KubeObject:
+    """The object, so that its controller creates all pods at once."""
+    match obj:
         case StatefulSet():
-            return stateful_sets.reconcile(controller, children, in_order=in_order)
-        case DaemonSet():
-            return daemon_sets.reconcile(controller, children, nodes, names)
-        case Job():
-            return jobs.reconcile(controller, children, names)
+            return replace(obj, spec=replace(obj.spec, pod_management_policy="Parallel"))
+        case CronJob():
+            return _first_run(obj)
+    return obj
 
 
-ZONE = "topology.kubernetes.io/zone"
-POOL = "moorage.dev/pool"
+def _first_run(owner: CronJob) -> Job:
+    """One run of a cron job; of a suspended one, a suspended run."""
+    template = owner.spec.job_template
+    where = f"CronJob {owner.namespace or 'default'}/{owner.name}"
+    if template is None:
+        raise ManifestError(f"{where}, spec.jobTemplate: is missing")
+    if template.spec.template is None:
+        raise ManifestError(f"{where}, spec.jobTemplate.spec.template: is missing")
+    name = f"{owner.name}-{int(timestamps.EPOCH_SECONDS // 60)}"
+    meta = replace(template.metadata, name=name, namespace=owner.namespace)
+    spec = replace(template.spec, suspend=template.spec.suspend or owner.spec.suspend)
+    return Job(api_version="batch/v1", kind="Job", metadata=meta, spec=spec)
 
 
-def pool_objects(
-    pool: NodePool, taken: Container[str] = (), first: int = 0
-) -> list[Node | ResourceSlice]:
-    """The nodes of a pool, each followed by the slices of its devices."""
-    groups = pool.spec.devices
-    made: list[Node | ResourceSlice] = []
-    for node in pool_nodes(pool, taken, first):
-        made += [node, *drivers.slices(node, groups)] if groups else [node]
-    return made
+class _StaticCluster:
+    """Objects by type and key; `created` are those that controllers created."""
 
+    def __init__(self) -> None:
+        self.created: list[KubeObject] = []
+        self.host = ControllerHost(self, _as_it_is, _start)
+        self._objects: dict[type[KubeObject], dict[str, KubeObject]] = {}
 
-def pool_nodes(pool: NodePool, taken: Container[str] = (), first: int = 0) -> list[Node]:
-    """The nodes of a pool, `general-0`, `general-1` and so on, without those that exist."""
-    names = (f"{pool.name}-{number}" for number in range(first, first + pool.spec.count))
-    return [
-        _node(pool, number, name) for number, name in enumerate(names, first) if name not in taken
-    ]
+    def put(self, obj: KubeObject) -> None:
+        self._objects.setdefault(type(obj), {})[obj.key] = obj
+        if isinstance(obj, Pod):
+            self.host.pod_changed(obj)
 
+    def get(self, kind: type[T], key: str) -> T | None:
+        found = self._objects.get(kind, {}).get(key)
+        return found if isinstance(found, kind) else None
 
-def _node(pool: NodePool, number: int, name: str) -> Node:
-    template, zones = pool.spec.template, pool.spec.zones
-    labels = node_defaults.labels(name, {POOL: pool.name, **template.metadata.labels})
-    if zones:
-        labels[ZONE] = zones[number % len(zones)]
-    status = template.status
-    offered = status.allocatable or status.capacity
-    if node_defaults.PODS not in offered:
-        most = {node_defaults.PODS: node_defaults.MAX_PODS}
-        status = replace(status, allocatable=offered | most)
-    return Node(
-        api_version="v1",
-        kind="Node",
-        metadata=replace(template.metadata, name=name, labels=labels),
-        spec=template.spec,
-        status=status,
-    )
+    def all(self, kind: type[T]) -> Iterable[T]:
+        return self._objects.get(kind, {}).values()  # type: ignore[return-value]  # keyed by kind
+
+    def create_object(self, obj: KubeObject) -> KubeObject:
+        obj = defaults.identity(obj)
+        self.put(obj)
+        self.created.append(obj)
+        return obj
+
+    def write(self, obj: T) -> T:
+        self.put(obj)
+        return obj
+
+    def delete_object(self, kind: type[KubeObject], key: str, grace_seconds: int | None) -> None:
+        """Nothing is deleted: the question is what is created."""

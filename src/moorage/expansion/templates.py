@@ -1,4 +1,4 @@
-"""Pods from a controller's template, and names as controllers generate them.
+"""Names as controllers generate them.
 
 A generated name such as `web-6b7f9c4d8x-2xkzp` has Kubernetes' letters: no vowels, and no digits
 that look like letters. Where Kubernetes uses random letters, these follow from the owner and a
@@ -6,82 +6,21 @@ serial number, so the same input always gives the same names.
 """
 
 import hashlib
-from collections.abc import Container, Mapping
+from collections.abc import Container
 
-from moorage.api import defaults
-from moorage.api.meta import KubeObject, ObjectMeta, OwnerReference
-from moorage.api.pod import Pod, PodSpec
-from moorage.api.workloads import PodTemplateSpec
-from moorage.errors import ManifestError
+from moorage.api.meta import KubeObject
 
 LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 SUFFIX_LENGTH = 5
-HASH_LENGTH = 10
 MAX_NAME_LENGTH = 253
 _COUNT = len(LETTERS) ** SUFFIX_LENGTH
 # Coprime to _COUNT, so that different serial numbers give different suffixes.
 _STRIDE = 5_915_587
 
-NO_LABELS: Mapping[str, str] = {}
-
-
-def owned_meta(
-    owner: KubeObject,
-    name: str,
-    meta: ObjectMeta,
-    labels: Mapping[str, str] = NO_LABELS,
-    annotations: Mapping[str, str] = NO_LABELS,
-) -> ObjectMeta:
-    """Metadata of an object that an owner creates: the template's, with more labels."""
-    owner = defaults.identity(owner)
-    reference = OwnerReference(
-        api_version=owner.api_version,
-        kind=owner.kind,
-        name=owner.name,
-        uid=owner.uid,
-        controller=True,
-    )
-    return ObjectMeta(
-        name=name,
-        namespace=owner.namespace,
-        labels={**meta.labels, **labels} if labels else meta.labels,
-        annotations={**meta.annotations, **annotations} if annotations else meta.annotations,
-        owner_references=(reference,),
-    )
-
-
-def pod(
-    owner: KubeObject,
-    template: PodTemplateSpec,
-    name: str,
-    *,
-    labels: Mapping[str, str] = NO_LABELS,
-    annotations: Mapping[str, str] = NO_LABELS,
-    spec: PodSpec | None = None,
-) -> Pod:
-    """A new pod of an owner, not scheduled yet."""
-    return Pod(
-        api_version="v1",
-        kind="Pod",
-        metadata=owned_meta(owner, name, template.metadata, labels, annotations),
-        spec=template.spec if spec is None else spec,
-    )
-
-
-def missing_field(owner: KubeObject, path: str, hint: str = "") -> ManifestError:
-    """The error for a controller without a required field."""
-    subject = f"{type(owner).__name__} {owner.namespace or 'default'}/{owner.name}"
-    return ManifestError(f"{subject}, {path}: is missing{hint}")
-
 
 def suffix(owner: str, serial: int) -> str:
     """Five letters for a pod; different serial numbers of an owner give different suffixes."""
     return _encode((_hash(owner) + serial * _STRIDE) % _COUNT, SUFFIX_LENGTH)
-
-
-def template_hash(text: str) -> str:
-    """Ten letters that identify a pod template."""
-    return _encode(_hash(text), HASH_LENGTH)
 
 
 def _hash(text: str) -> int:

@@ -18,13 +18,13 @@ from moorage.api.meta import KubeObject
 from moorage.api.node import Node
 from moorage.api.pod import Pod
 from moorage.errors import InputError
-from moorage.expansion import daemon_sets
 from moorage.framework.registry import Registry
 from moorage.planning import bounds
 from moorage.planning.input_cluster import (
     InputCluster,
     Objects,
     belongs_to_node,
+    daemon_node,
     on_node,
     without_node,
     without_preemption,
@@ -169,6 +169,6 @@ def _node_pods(pods: Iterable[Pod]) -> dict[str, list[Pod]]:
     """The mirror and DaemonSet pods of each node."""
     found: dict[str, list[Pod]] = {}
     for pod in pods:
-        if belongs_to_node(pod) and (node := daemon_sets.node_of(pod)):
+        if belongs_to_node(pod) and (node := daemon_node(pod)):
             found.setdefault(node, []).append(on_node(pod, node))
     return found

@@ -7,7 +7,7 @@ from moorage.api import selectors
 from moorage.api.meta import KubeObject
 from moorage.api.node import Node, NodePool
 from moorage.errors import InputError
-from moorage.expansion.expand import controllers_and_nodes
+from moorage.expansion.pools import nodes_of_pools
 
 # A text with one of these is a label selector; names and patterns of nodes have none of them.
 SELECTOR_MARKS = ("=", "!", " in ", " notin ")
@@ -22,7 +22,7 @@ def without_nodes(objects: Iterable[KubeObject], excluded: Sequence[str]) -> lis
     objects = list(objects)
     pools = [obj for obj in objects if isinstance(obj, NodePool)]
     rest = [obj for obj in objects if not isinstance(obj, NodePool)]
-    expanded = [*rest, *controllers_and_nodes(pools, rest)]
+    expanded = [*rest, *nodes_of_pools(pools, rest)]
     nodes = [obj for obj in expanded if isinstance(obj, Node)]
     names = {name for text in excluded for name in _matching(nodes, text)}
     return [obj for obj in expanded if not (isinstance(obj, Node) and obj.name in names)]

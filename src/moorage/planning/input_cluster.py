@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 from msgspec.structs import replace
 
 from moorage.api import claims, defaults, manifests
@@ -14,11 +15,10 @@ from moorage.api.node import Node
 from moorage.api.pod import Pod
 from moorage.api.storage import PersistentVolumeClaim
 from moorage.api.workloads import DaemonSet, DaemonSetSpec, PodTemplateSpec
+from moorage.controllers import daemon_set
 from moorage.errors import InputError
-from moorage.expansion import daemon_sets, expand
-from moorage.expansion.children import Children
+from moorage.expansion import expand
 from moorage.expansion.device_claims import with_claims
-from moorage.expansion.templates import NameGenerator
 
 Objects = Iterable[Mapping[str, Any] | KubeObject]
 
@@ -83,21 +83,25 @@ class InputCluster:
 
     def daemons(self, nodes: Iterable[Node]) -> list[Pod]:
         """The DaemonSet pods of new nodes, already on their nodes."""
-        serials, none_yet, nodes = NameGenerator(), Children(), list(nodes)
+        if not self.daemon_sets:
+            return []
         made = [
-            _daemon_pod(pod, owner)
-            for owner in self.daemon_sets
-            for pod in daemon_sets.reconcile(owner, none_yet, nodes, serials).create
-            if isinstance(pod, Pod)
+            _daemon_pod(pod) for pod in expand([*nodes, *self.daemon_sets]) if isinstance(pod, Pod)
         ]
         return [pod for pod in self.complete(made) if isinstance(pod, Pod)]
 
 
-def _daemon_pod(pod: Pod, owner: DaemonSet) -> Pod:
+def _daemon_pod(pod: Pod) -> Pod:
     """A DaemonSet pod on its node, with a unique name made of both names."""
-    node = daemon_sets.node_of(pod)
-    meta = replace(pod.metadata, name=f"{owner.name}-{node}")
+    node, owner = daemon_node(pod), pod.controller
+    assert owner is not None, "a DaemonSet created the pod"
+    meta = replace(pod.metadata, name=f"{owner.name}-{node}", uid="")
     return on_node(replace(pod, metadata=meta), node)
+
+
+def daemon_node(pod: Pod) -> str:
+    """The node that a DaemonSet pod is bound to, or restricted to."""
+    return pod.node_name or daemon_set.target_node({"spec": msgspec.to_builtins(pod.spec)})
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,8 @@ from moorage.api.node import Node, NodePool, NodePoolSpec, NodePoolTemplate
 from moorage.api.pod import Pod
 from moorage.controllers import drivers
 from moorage.errors import InputError
-from moorage.expansion.expand import POOL, pool_nodes
 from moorage.expansion.node_defaults import HOST_NAME
+from moorage.expansion.pools import POOL, pool_nodes
 from moorage.planning import bounds
 from moorage.planning.device_bounds import DeviceBounds
 from moorage.planning.input_cluster import InputCluster

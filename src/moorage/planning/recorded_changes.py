@@ -23,10 +23,10 @@ from moorage.api.meta import KubeObject
 from moorage.api.node import Node
 from moorage.api.pod import Pod, PodSpec
 from moorage.api.server_requests import DeletePod, PodRef
+from moorage.controllers.kubelet import RUN_SECONDS
 from moorage.core.preemption import BY_SCHEDULER, DISRUPTION_TARGET
 from moorage.expansion import children
 from moorage.expansion.children import Key
-from moorage.sim.kubelet import RUN_SECONDS
 from moorage.sim.trace import Line
 
 # From the binding of a pod to its start, in simulations of recorded changes.

@@ -26,7 +26,7 @@ from moorage.api.pod_groups import (
 from moorage.controllers import drivers
 from moorage.core.observations import Deleted, Observation, Updated
 from moorage.errors import InputError
-from moorage.expansion.expand import pool_objects
+from moorage.expansion.pools import pool_objects
 from moorage.expansion.templates import NameGenerator
 from moorage.scenarios.maintenance import NodeMaintenance
 from moorage.scenarios.plan import (

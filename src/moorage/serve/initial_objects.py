@@ -25,7 +25,7 @@ from moorage.cluster.status_errors import StatusError
 from moorage.controllers import objects
 from moorage.controllers.objects import Object
 from moorage.errors import ManifestError
-from moorage.expansion.expand import controllers_and_nodes
+from moorage.expansion.pools import nodes_of_pools
 
 # Kinds that others refer to are created first.
 FIRST_KINDS = ("CustomResourceDefinition", "Namespace", "PriorityClass", "StorageClass", "Node")
@@ -147,7 +147,7 @@ def _with_pools(found: Iterable[SourceObject]) -> Iterator[SourceObject]:
             yield origin, obj
             continue
         try:
-            made = controllers_and_nodes(manifests.read([obj]).workloads)
+            made = nodes_of_pools(manifests.read([obj]).workloads)
         except ManifestError as error:
             raise ManifestError(str(error).replace("objects[0]", origin, 1)) from None
         for each in map(defaults.identity, made):

@@ -10,6 +10,7 @@ from moorage.api.meta import Condition, KubeObject
 from moorage.api.pod import Pod
 from moorage.api.policy import PriorityClass
 from moorage.api.resource_claims import FINALIZER
+from moorage.controllers import job
 from moorage.sim.clock import timestamp
 from moorage.sim.refusals import Denied, Forbidden
 
@@ -90,13 +91,19 @@ def terminating(obj: T, seconds: int, now: float) -> T:
 
 
 def is_protected(obj: KubeObject) -> bool:
-    """Whether a finalizer keeps the object: that of an allocated device claim."""
-    return FINALIZER in obj.metadata.finalizers
+    """Whether a finalizer keeps the object: that of a device claim, or of the pod of a job."""
+    finalizers = obj.metadata.finalizers
+    return bool(finalizers) and (FINALIZER in finalizers or job.FINALIZER in finalizers)
 
 
 def is_finished(obj: KubeObject) -> bool:
     """Whether the object is being deleted, and nothing keeps it any more."""
-    return obj.metadata.deletion_timestamp is not None and not is_protected(obj)
+    meta = obj.metadata
+    return (
+        meta.deletion_timestamp is not None
+        and not meta.deletion_grace_period_seconds
+        and not is_protected(obj)
+    )
 
 
 def with_condition(

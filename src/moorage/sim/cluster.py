@@ -2,7 +2,7 @@
 
 Every write takes the next resourceVersion of one counter and calls all watchers in order before it
 returns. Delays and kubelets, which remove terminating pods, are not known here. Of finalizers only
-that of device claims counts: a simulation has no controllers that remove others.
+those of device claims and jobs count: a simulation has no controllers that remove others.
 """
 
 from collections.abc import Callable, Iterable
@@ -147,7 +147,8 @@ class MemoryCluster:
             if not old.is_terminating:
                 self._store(old, api_rules.terminating(old, grace, now))
         elif api_rules.is_protected(old):
-            if old.metadata.deletion_timestamp is None:
+            meta = old.metadata
+            if meta.deletion_timestamp is None or meta.deletion_grace_period_seconds:
                 self._store(old, api_rules.terminating(old, 0, now))
         else:
             self.remove(old)

@@ -7,29 +7,37 @@ cluster, and schedules actions on the clock.
     a pod on a node, not yet running         StartPod after `start_seconds`    terminating, or gone,
                                                                                or claims are missing
     running, with moorage.dev/run-seconds    FinishPod after that time         gone
-    a terminating pod                        EndPod after its grace period     gone
+    a terminating pod                        EndPod after moorage.dev/stop-    gone
+                                             seconds, or its grace period
     a node deleted, or a pod bound to a      CollectPods after a while         the node is back
     missing node
 """
-
-import math
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from moorage.api.devices import ResourceClaim
+from moorage.api.meta import Condition
 from moorage.api.node import Node
 from moorage.api.pod import Pod
 from moorage.controllers import claims
+from moorage.controllers.garbage_collection import QUARANTINE_SECONDS
+from moorage.controllers.kubelet import (
+    RUN_SECONDS,
+    STOPPED_EXIT_CODE,
+    annotated_seconds,
+    end_phase,
+    exit_code,
+    stop_seconds,
+)
 from moorage.core.observations import Added, Deleted, Observation, Updated
 from moorage.errors import InputError
-from moorage.sim.api_rules import DEFAULT_GRACE_SECONDS
+from moorage.sim.api_rules import DEFAULT_GRACE_SECONDS, is_protected, with_condition
 from moorage.sim.clock import Clock, timestamp
 from moorage.sim.cluster import MemoryCluster
 
-RUN_SECONDS = "moorage.dev/run-seconds"
-# How long a node may be missing before its pods are removed, as in Kubernetes.
-COLLECT_SECONDS = 40.0
+READY = Condition(type="Ready", status="True")
+NOT_READY = Condition(type="Ready", status="False")
 
 
 class PodAction(Struct, frozen=True):
@@ -44,11 +52,11 @@ class StartPod(PodAction, frozen=True):
 
 
 class FinishPod(PodAction, frozen=True):
-    """A pod has succeeded."""
+    """The run time of a pod is over."""
 
 
 class EndPod(PodAction, frozen=True):
-    """A terminating pod's grace period is over."""
+    """A terminating pod has stopped."""
 
 
 class CollectPods(Struct, frozen=True):
@@ -61,15 +69,12 @@ Action = StartPod | FinishPod | EndPod | CollectPods
 
 
 def run_seconds(pod: Pod) -> float | None:
-    """How long a pod runs until it has succeeded; None for one that runs for ever."""
-    text = pod.metadata.annotations.get(RUN_SECONDS)
-    if text is None:
+    """How long a pod runs; None for one that runs for ever."""
+    annotations = pod.metadata.annotations
+    if not annotations or (text := annotations.get(RUN_SECONDS)) is None:
         return None
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = math.nan
-    if not 0 <= seconds < math.inf:
+    seconds = annotated_seconds(annotations, RUN_SECONDS)
+    if seconds is None:
         raise InputError(
             f'Pod {pod.key}, metadata.annotations["{RUN_SECONDS}"]: must be seconds, is "{text}"'
         )
@@ -118,22 +123,26 @@ class Kubelet:
                     self._clock.in_(self.start_seconds, StartPod(key, uid))
             case Deleted(obj=Node() as node):
                 if self._pods.get(node.name):
-                    self._clock.in_(COLLECT_SECONDS, CollectPods(node.name))
+                    self._clock.in_(QUARANTINE_SECONDS, CollectPods(node.name))
             case Updated(obj=ResourceClaim() as claim):
                 self._observe_claim(claim)
 
     def _observe_pod(self, pod: Pod, *, is_new: bool) -> None:
-        if not pod.node_name or pod.is_terminal:
+        if not pod.node_name:
             return
         mine = self._pods.setdefault(pod.node_name, {})
-        if pod.uid not in mine:
-            mine[pod.uid] = pod.key
+        is_known = pod.uid in mine
+        mine[pod.uid] = pod.key
+        if pod.is_terminal:
+            return
+        if not is_known:
             self._adopt(pod, is_new=is_new)
         if pod.is_terminating and pod.uid not in self._ending:
             self._ending.add(pod.uid)
             grace = pod.metadata.deletion_grace_period_seconds
-            seconds = DEFAULT_GRACE_SECONDS if grace is None else grace
-            self._clock.in_(seconds, EndPod(pod.key, pod.uid))
+            seconds = float(DEFAULT_GRACE_SECONDS if grace is None else grace)
+            stop = stop_seconds(pod.metadata.annotations, default_seconds=seconds)
+            self._clock.in_(min(seconds, stop), EndPod(pod.key, pod.uid))
 
     def _observe_claim(self, claim: ResourceClaim) -> None:
         """Start the pods that waited for this claim."""
@@ -150,7 +159,7 @@ class Kubelet:
         elif not is_new:
             # Bound to a node that has just gone. A pod that was made with such a node's name is
             # left alone: a dump of a part of a cluster has many of them.
-            self._clock.in_(COLLECT_SECONDS, CollectPods(pod.node_name))
+            self._clock.in_(QUARANTINE_SECONDS, CollectPods(pod.node_name))
 
     def _schedule_finish(self, pod: Pod) -> None:
         seconds = run_seconds(pod)
@@ -168,8 +177,13 @@ class Kubelet:
             return
         if self._cluster.get(Node, pod.node_name) is None or not self._has_claims(pod):
             return
-        now = timestamp(self._clock.now)
-        running = replace(pod.status, phase="Running", start_time=pod.status.start_time or now)
+        now = self._clock.now
+        running = replace(
+            pod.status,
+            phase="Running",
+            start_time=pod.status.start_time or timestamp(now),
+            conditions=with_condition(pod.status.conditions, READY, now),
+        )
         self._schedule_finish(self._cluster.write_status(pod, running))
 
     def _has_claims(self, pod: Pod) -> bool:
@@ -185,20 +199,31 @@ class Kubelet:
         if pod is None:
             return
         if pod.is_terminating:
-            self._cluster.remove(pod)
+            self._remove(pod)
         else:
-            self._cluster.write_status(pod, replace(pod.status, phase="Succeeded"))
-            self._pods.get(pod.node_name, {}).pop(pod.uid, None)
+            self._write_end(pod, exit_code(pod.metadata.annotations))
 
     def _end(self, what: EndPod) -> None:
         pod = self._cluster.get(Pod, what.key)
         if pod is not None and pod.uid == what.uid:
-            self._cluster.remove(pod)
+            self._remove(pod)
+
+    def _write_end(self, pod: Pod, code: int) -> Pod:
+        """Set the phase and the exit code of a pod whose containers ended."""
+        conditions = with_condition(pod.status.conditions, NOT_READY, self._clock.now)
+        ended = replace(pod.status, phase=end_phase(code), conditions=conditions)
+        return self._cluster.write_status(pod, ended)
+
+    def _remove(self, pod: Pod) -> None:
+        """Remove a pod that has stopped; the owner of a finalizer reads how it ended."""
+        if is_protected(pod) and not pod.is_terminal:
+            pod = self._write_end(pod, STOPPED_EXIT_CODE)
+        self._cluster.delete(Pod, pod.key, self._clock.now, grace_seconds=0)
 
     def _collect(self, node: str) -> None:
         if self._cluster.get(Node, node) is not None:
             return
         for uid, key in list(self._pods.get(node, {}).items()):
-            pod = self._alive(key, uid)
-            if pod is not None:
-                self._cluster.remove(pod)
+            pod = self._cluster.get(Pod, key)
+            if pod is not None and pod.uid == uid:
+                self._remove(pod)

@@ -3,6 +3,7 @@
     in progress                            waited for
     observations, requests, kubelets       until they are done
     pods that run for a given time         while a pod waits for a node
+    controllers of workloads               while pods back off or become available
     retries after a backoff                until they have changed nothing for the longest backoff
     assumed pods, or waiting on permit     the same, and the longest time on permit
     gangs that are bound in part           until they are complete or released
@@ -14,6 +15,7 @@ waiting pod schedulable: not a pod that was bound or has started.
 """
 
 from moorage.sim.clock import Clock
+from moorage.sim.controllers import Controllers
 from moorage.sim.faults import FaultPlan
 from moorage.sim.kubelet import Kubelet
 from moorage.sim.replicas import Replicas
@@ -33,12 +35,14 @@ class Quiescence:
         clock: Clock[object],
         kubelet: Kubelet,
         replicas: Replicas,
+        controllers: Controllers,
         fault_plan: FaultPlan,
         longest_backoff_seconds: float,
     ) -> None:
         self._clock = clock
         self._kubelet = kubelet
         self._replicas = replicas
+        self._controllers = controllers
         self._fault_plan = fault_plan
         self._retry_seconds = longest_backoff_seconds + SPARE_SECONDS
         self._changed_at = 0.0
@@ -53,7 +57,7 @@ class Quiescence:
 
     def next_any_at(self) -> float | None:
         """When anything happens next."""
-        moments = (self._clock.next_at, self._replicas.next_at())
+        moments = (self._clock.next_at, self._replicas.next_at(), self._controllers.next_at)
         return min((at for at in moments if at is not None), default=None)
 
     def is_quiet(self) -> bool:
@@ -72,7 +76,7 @@ class Quiescence:
         return self._clock.next_at if self._is_retrying_futile() else self.next_any_at()
 
     def _has_pending_actions(self) -> bool:
-        return len(self._clock) > self._kubelet.finite_pods
+        return len(self._clock) > self._kubelet.finite_pods or self._controllers.host.is_awaiting
 
     def _has_waiting_pods(self) -> bool:
         """Whether pods wait for a node, gated ones aside."""

@@ -33,7 +33,7 @@ from moorage.sim import api_rules, device_claims, drivers, kubelet, outcomes, re
 from moorage.sim.checks import InvariantChecks
 from moorage.sim.clock import Clock
 from moorage.sim.cluster import MemoryCluster
-from moorage.sim.controllers import Controllers, Reconcile
+from moorage.sim.controllers import Controllers
 from moorage.sim.device_claims import ClaimController
 from moorage.sim.drivers import DeviceDrivers
 from moorage.sim.faults import FaultPlan, Faults
@@ -102,7 +102,7 @@ class Simulation:
         )
         self._on_progress = on_progress
         self._recorder = Recorder(self.cluster, self._clock, self._depths)
-        self._controllers = Controllers(self.cluster, self._clock, self._store)
+        self._controllers = Controllers(self.cluster, self._clock)
         self._create(objects)
         self._replicas = Replicas(
             self.cluster,
@@ -117,6 +117,7 @@ class Simulation:
             self._clock,
             self._kubelet,
             self._replicas,
+            self._controllers,
             self._fault_plan,
             self.config.pod_max_backoff_seconds,
         )
@@ -138,7 +139,9 @@ class Simulation:
 
     def update(self, obj: Manifest) -> None:
         """Replace an object by a newer version of it."""
-        for new in manifests.from_dicts([obj]):
+        for new in manifests.read([obj]).everything:
+            if self._controllers.host.replace(new):
+                continue
             api_rules.check_default_class(new, self.cluster.all(PriorityClass))
             (completed,) = defaults.complete([self.cluster.merged(new)], known=self._classes())
             self.cluster.update(_checked(completed))
@@ -146,15 +149,16 @@ class Simulation:
 
     def delete(self, kind: str, namespace: str, name: str) -> None:
         """Delete an object; the namespace of a cluster-scoped one is not looked at."""
-        struct, key = _struct_and_key(kind, namespace, name)
-        if struct is PriorityClass:
-            api_rules.check_class_delete(key)
-        self.cluster.delete(struct, key, self.now)
+        if not self._controllers.host.remove(kind, namespace, name):
+            struct, key = _struct_and_key(kind, namespace, name)
+            if struct is PriorityClass:
+                api_rules.check_class_delete(key)
+            self.cluster.delete(struct, key, self.now)
         self._quiescence.changed(may_help_pods=True)
 
     def scale(self, kind: str, namespace: str, name: str, replicas: int) -> None:
         """Change how many pods a workload has: a Deployment, ReplicaSet or StatefulSet."""
-        self._controllers.scale(kind, namespace, name, replicas)
+        self._controllers.host.scale(kind, namespace, name, replicas)
         self._quiescence.changed(may_help_pods=True)
 
     def at(self, seconds: float, act: Act) -> None:
@@ -163,6 +167,8 @@ class Simulation:
 
     def read(self, kind: str, namespace: str, name: str) -> dict[str, Any]:
         """An object as the API server has it now."""
+        if (document := self._controllers.host.document(kind, namespace, name)) is not None:
+            return document
         struct, key = _struct_and_key(kind, namespace, name)
         found = self.cluster.get(struct, key)
         if found is None:
@@ -170,7 +176,9 @@ class Simulation:
         return manifests.dump(found)
 
     def _create(self, objects: Iterable[Manifest]) -> list[KubeObject]:
-        return self._store(self._controllers.take(manifests.read(objects).everything))
+        created = self._store(self._controllers.take(manifests.read(objects).everything))
+        self._controllers.perform()
+        return created
 
     def complete(self, objects: Iterable[KubeObject]) -> list[KubeObject]:
         """Objects with the defaults of an API server, given the existing classes."""
@@ -209,6 +217,8 @@ class Simulation:
         elif self._replicas.step():
             if self._replicas.cycles % CYCLES_PER_PROGRESS == 0:
                 self._report(self._replicas.cycles)
+        elif self._controllers.is_due:
+            self._quiescence.changed(may_help_pods=self._controllers.perform())
         else:
             if self._checks is not None and until is None and self._quiescence.is_quiet():
                 self._checks.when_quiet(self._replicas.leader)
@@ -237,8 +247,6 @@ class Simulation:
         elif isinstance(action, ScheduledCall):
             action.act()
             self._quiescence.changed(may_help_pods=True)
-        elif isinstance(action, Reconcile):
-            self._quiescence.changed(may_help_pods=self._controllers.perform(action))
         else:
             assert isinstance(action, Action)
             self._replicas.perform(action)
@@ -321,7 +329,7 @@ class Simulation:
     @property
     def held_back(self) -> dict[str, tuple[str, int]]:
         """StatefulSets with the pod that they wait for, and how many pods come after it."""
-        return self._controllers.held_back()
+        return self._controllers.host.held_back()
 
     @property
     def pending(self) -> dict[str, str]:

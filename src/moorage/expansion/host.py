@@ -1,0 +1,430 @@
+"""ControllerHost: the controllers of workloads on a cluster that keeps structs.
+
+`moorage.controllers` decides, here and in `serve`; the host queues the tasks that changes trigger,
+and performs the writes. Tasks of one instant are performed once, however many changes triggered
+them. A task that reads thousands of objects is repeated after a pause, as in `serve`; here the
+number of objects counts instead of a stopwatch, so that the same input gives the same result.
+"""
+
+import sys
+from collections.abc import Callable, Iterable
+from typing import Protocol, TypeVar
+
+from msgspec.structs import replace
+
+from moorage.api import timestamps
+from moorage.api import validation as api_validation
+from moorage.api.kinds import KINDS, READ
+from moorage.api.meta import KubeObject
+from moorage.api.node import Node
+from moorage.api.pod import Pod
+from moorage.cluster import status_errors
+from moorage.cluster.controller_loop import ControllerLoop
+from moorage.cluster.objects import validation
+from moorage.cluster.status_errors import StatusCause
+from moorage.cluster.verbs import update
+from moorage.controllers import (
+    cron_job,
+    daemon_set,
+    deployment,
+    disruption_budget,
+    job,
+    objects,
+    stateful_set,
+    tasks,
+)
+from moorage.controllers.events import NewEvent
+from moorage.controllers.index import key_of
+from moorage.controllers.objects import Object
+from moorage.controllers.tasks import Task
+from moorage.errors import InputError
+from moorage.expansion import documents
+from moorage.expansion.documents import RESOURCES, Complete, StructBuilder
+from moorage.expansion.struct_index import DOCUMENT_KINDS, StructCluster, StructIndex
+from moorage.expansion.templates import NameGenerator
+
+T = TypeVar("T", bound=KubeObject)
+
+SCALABLE = ("Deployment", "ReplicaSet", "StatefulSet", "ReplicationController")
+# What a controller is taken to need for each object that it reads.
+SECONDS_PER_READ = 1e-6
+
+
+class WritableCluster(StructCluster, Protocol):
+    """The cluster of a host."""
+
+    def create_object(self, obj: KubeObject) -> KubeObject: ...
+    def write(self, obj: T) -> T: ...
+    def delete_object(
+        self, kind: type[KubeObject], key: str, grace_seconds: int | None
+    ) -> None: ...
+
+
+class ControllerHost:
+    """See the module. `now` is the time in objects, in seconds since 1970."""
+
+    def __init__(
+        self, cluster: WritableCluster, complete: Complete, now: Callable[[], float]
+    ) -> None:
+        self.index = StructIndex(cluster)
+        self.deleted_pods = 0
+        self._cluster = cluster
+        self._now = now
+        self._builder = StructBuilder(complete)
+        self._names = NameGenerator()
+        self._uids: set[str] = set()
+        self._is_active = False
+        self._loop = ControllerLoop(
+            self,
+            now=now,
+            stopwatch=self._cost,
+            report_error=_raise,
+            index=self.index,
+            emits_events=False,
+            max_writes=sys.maxsize,
+        )
+
+    # Input
+
+    def take(self, found: Iterable[KubeObject], known: Iterable[Pod]) -> list[KubeObject]:
+        """Add the workloads and budgets among some objects; returns the objects to store.
+
+        `known` pods exist. Stored are all objects but those that only controllers read.
+        """
+        found = list(found)
+        pods = [obj for obj in found if isinstance(obj, Pod)]
+        new = documents.of_structs(found, [*known, *pods])
+        if not new:
+            return [obj for obj in found if type(obj).__name__ in KINDS]
+        self._activate()
+        named = iter(documents.with_owner_uids(pods, new))
+        stored = [next(named) if isinstance(obj, Pod) else obj for obj in found]
+        uids = self._uids | {objects.uid(each) for each in new}
+        given = {key_of(each): documents.with_known_owners(each, uids) for each in new}
+        for document in given.values():
+            self._add_document(document)
+        self._loop.process_changes()
+        projected = [
+            obj
+            for document in given.values()
+            if (obj := _projection(document)) is not None
+            and self._cluster.get(type(obj), obj.key) is None
+        ]
+        plain = [obj for obj in stored if not documents.has_document(obj)]
+        return [*(obj for obj in plain if type(obj).__name__ in KINDS), *projected]
+
+    def _add_document(self, document: Object) -> None:
+        if (old := self.index.get(*key_of(document))) is not None:
+            kind = RESOURCES[document["apiVersion"], document["kind"]]
+            raise status_errors.already_exists(kind, objects.name(old))
+        self._uids.add(objects.uid(document))
+        meta = {"creationTimestamp": timestamps.to_text(self._now()), **document["metadata"]}
+        self._loop.observe(None, {**document, "metadata": meta})
+
+    def _activate(self) -> None:
+        """Begin to follow pods: without workloads no controller reads them."""
+        if not self._is_active:
+            self._is_active = True
+            for pod in self._cluster.all(Pod):
+                self.index.put_pod(pod)
+
+    # Changes of the cluster
+
+    def pod_changed(self, pod: Pod) -> None:
+        """A pod was added or updated."""
+        if not self._is_active:
+            return
+        old = self.index.put_pod(pod)
+        if old is not None and _workload_fields(old) == _workload_fields(pod):
+            return
+        owner = pod.controller
+        if owner is None:
+            if old is None or old.controller is not None or old.labels != pod.labels:
+                self._trigger_possible_owners(pod)
+        else:
+            self._trigger_owner(pod, owner.uid)
+        if old is not None and (before := old.controller) is not None and before != owner:
+            self._trigger_owner(old, before.uid)
+        self._trigger_budgets(pod)
+        tracked = job.FINALIZER in pod.metadata.finalizers
+        if tracked and (owner is None or self.index.document_key(owner.uid) is None):
+            self._loop.trigger((tasks.RELEASE, ("Pod", pod.namespace, pod.name)))
+
+    def pod_deleted(self, pod: Pod) -> None:
+        """A pod was removed."""
+        if not self._is_active:
+            return
+        self.index.drop_pod(pod)
+        if (owner := pod.controller) is not None:
+            self._trigger_owner(pod, owner.uid)
+        self._trigger_budgets(pod)
+
+    def node_changed(self, node: Node) -> None:
+        """A node was added, updated or removed."""
+        for each in self.index.all(daemon_set.KIND):
+            self._loop.trigger((tasks.WORKLOAD, key_of(each)))
+
+    def classes_changed(self) -> None:
+        """A class changed that defaults of new objects depend on."""
+        self._builder.forget()
+
+    def _trigger_owner(self, pod: Pod, uid: str) -> None:
+        key = self.index.document_key(uid)
+        if key is None:
+            return
+        self._loop.trigger((tasks.WORKLOAD, key))
+        if pod.is_terminal or self.index.pod(pod.uid) is None:
+            # A Deployment with strategy Recreate waits for the last old pod to end.
+            owner = self.index.get(*key)
+            above = self.index.document_key(objects.controller_uid(owner or {"metadata": {}}))
+            if above is not None and above[0] in tasks.WORKLOADS:
+                self._loop.trigger((tasks.WORKLOAD, above))
+
+    def _trigger_possible_owners(self, pod: Pod) -> None:
+        for kind in tasks.POD_OWNERS:
+            for each in self.index.all(kind, pod.namespace):
+                if objects.selector(each).matches(pod.labels):
+                    self._loop.trigger((tasks.WORKLOAD, key_of(each)))
+
+    def _trigger_budgets(self, pod: Pod) -> None:
+        if not self.index.count(disruption_budget.KIND):
+            return
+        for each in self.index.all(disruption_budget.KIND, pod.namespace):
+            if objects.selector(each).matches(pod.labels):
+                self._loop.trigger((tasks.BUDGET, key_of(each)))
+
+    # Requests of users
+
+    def document(self, kind: str, namespace: str, name: str) -> Object | None:
+        """The document of a workload or budget; kinds are written without their group."""
+        known = READ.get(kind)
+        if known is None:
+            return None
+        group = f"{known.group}/" if known.group else ""
+        return self.index.get(f"{group}{kind}", namespace or "default", name)
+
+    def replace(self, obj: KubeObject) -> bool:
+        """Apply a newer version of a workload or budget; whether there is one."""
+        kind = type(obj).__name__
+        old = self.document(kind, obj.namespace, obj.name)
+        if old is None or f"{objects.kind_of(old)}" not in DOCUMENT_KINDS:
+            return False
+        [new] = documents.of_structs([obj], ())[:1]
+        resource = RESOURCES[old["apiVersion"], old["kind"]]
+        if kind == "Job":
+            new["spec"]["selector"] = old["spec"].get("selector", {})
+        errors = api_validation.validate_update(kind, old, new)
+        causes = [StatusCause(error.reason, error.message, error.field) for error in errors]
+        if causes:
+            raise validation.invalid_object(resource, objects.name(old), causes)
+        kept = {key: old[key] for key in ("status",) if key in old}
+        meta = {
+            **{
+                key: old["metadata"][key]
+                for key in objects.SERVER_METADATA
+                if key in old["metadata"]
+            },
+            **{
+                key: value
+                for key, value in new["metadata"].items()
+                if key not in objects.SERVER_METADATA
+            },
+            "generation": objects.generation(old),
+        }
+        if kind == "Deployment" and (number := objects.annotations(old).get(deployment.REVISION)):
+            meta["annotations"] = {**meta.get("annotations", {}), deployment.REVISION: number}
+        self.update({**new, **kept, "metadata": meta})
+        self._loop.process_changes()
+        return True
+
+    def scale(self, kind: str, namespace: str, name: str, replicas: int) -> None:
+        """Change how many pods a workload has."""
+        found = self.document(kind, namespace, name) if kind in SCALABLE else None
+        if found is None:
+            where = f"{namespace or 'default'}/{name}"
+            raise InputError(f"no {kind} {where} to scale; {self._candidates()}")
+        self.update(objects.with_spec(found, replicas=replicas))
+        self._loop.process_changes()
+
+    def remove(self, kind: str, namespace: str, name: str) -> bool:
+        """Delete a workload or budget, and then its dependents; whether there was one."""
+        found = self.document(kind, namespace, name)
+        if found is None or objects.kind_of(found) not in DOCUMENT_KINDS:
+            return False
+        self._drop(found)
+        self._loop.process_changes()
+        return True
+
+    def held_back(self) -> dict[str, tuple[str, int]]:
+        """StatefulSets with the pod that they wait for, and how many pods come after it."""
+        found = {}
+        for each in self.index.all(stateful_set.KIND):
+            waits = stateful_set.held_back(each, self.index, self._now())
+            if waits is not None:
+                found[f"{objects.namespace(each)}/{objects.name(each)}"] = waits
+        return found
+
+    def _candidates(self) -> str:
+        names = sorted(
+            f"{kind} {objects.namespace(each)}/{objects.name(each)}"
+            for kind in SCALABLE
+            for each in self.index.all(_with_group(kind))
+        )
+        return f"there is {', '.join(names[:5])}" if names else "there is no workload at all"
+
+    # Time
+
+    @property
+    def has_work(self) -> bool:
+        return self._loop.has_work
+
+    @property
+    def is_awaiting(self) -> bool:
+        """Whether a workload makes progress by the passing of time, or a CronJob has not run."""
+        return self._loop.is_awaiting or any(
+            not objects.status(each).get("lastScheduleTime")
+            and not objects.spec(each).get("suspend")
+            and cron_job.schedule(each) is not None
+            for each in self.index.all(cron_job.KIND)
+        )
+
+    @property
+    def deadline(self) -> float | None:
+        """When the next task is due."""
+        return self._loop.deadline
+
+    def turn(self) -> None:
+        """Perform all tasks that are due."""
+        self._loop.turn(float("inf"))
+
+    def _cost(self) -> float:
+        return self.index.reads * SECONDS_PER_READ
+
+    # The client of the loop
+
+    def create(self, obj: Object) -> Object:
+        """Create an object that a controller asks for."""
+        obj = self._named(obj)
+        if objects.kind_of(obj) in DOCUMENT_KINDS:
+            uid = self._fresh_uid(f"{obj['kind']}/{objects.namespace(obj)}/{objects.name(obj)}")
+            meta = {**obj["metadata"], "uid": uid, "generation": 1}
+            obj = documents.completed({**obj, "metadata": meta})
+            self._add_document(obj)
+            if obj["kind"] in KINDS:
+                self._cluster.create_object(documents.struct_of(_without_status(obj)))
+            return obj
+        if obj["kind"] == "Pod":
+            self._cluster.create_object(self._builder.pod(obj))
+        else:
+            self._cluster.create_object(self._builder.other(obj))
+        return obj
+
+    def _named(self, obj: Object) -> Object:
+        meta = obj["metadata"]
+        if meta.get("name"):
+            return obj
+        owner = objects.controller(obj) or {}
+        parent = f"{owner.get('kind')}/{meta.get('namespace')}/{owner.get('name')}"
+        struct = READ[obj["kind"]].struct
+        while True:
+            name = self._names.fresh(parent, meta["generateName"])
+            if self._cluster.get(struct, f"{meta.get('namespace')}/{name}") is None:
+                break
+        kept = {key: value for key, value in meta.items() if key != "generateName"}
+        return {**obj, "metadata": {**kept, "name": name}}
+
+    def _fresh_uid(self, name: str) -> str:
+        number = 0
+        while (uid := documents.uid_of(name, number)) in self._uids:
+            number += 1
+        return uid
+
+    def update(self, obj: Object) -> None:
+        """Replace an object."""
+        key = key_of(obj)
+        if key[0] in DOCUMENT_KINDS:
+            old = self.index.get(*key)
+            if old is None:
+                raise status_errors.not_found(RESOURCES[obj["apiVersion"], obj["kind"]], key[2])
+            new = update.with_generation(old, obj)
+            if new == old:
+                return
+            self._loop.observe(old, new)
+            self._project(new)
+        elif obj["kind"] == "Pod":
+            pod = self.index.pod(objects.uid(obj))
+            if pod is not None:
+                self._cluster.write(documents.changed_pod(pod, obj))
+        else:
+            self._cluster.write(documents.struct_of(obj))
+
+    def _project(self, document: Object) -> None:
+        """Write the struct of a document, if a scheduler reads it and it has changed."""
+        new = _projection(document)
+        old = None if new is None else self._cluster.get(type(new), new.key)
+        if new is not None and old is not None:
+            meta = replace(old.metadata, labels=new.labels)
+            changed = replace(new, api_version=old.api_version, kind=old.kind, metadata=meta)
+            if changed != old:
+                self._cluster.write(changed)
+
+    def delete(self, obj: Object, grace_seconds: int | None, propagation: str | None) -> None:
+        """Delete an object; its dependents are deleted after it."""
+        key = key_of(obj)
+        if key[0] in DOCUMENT_KINDS:
+            self._drop(obj)
+            return
+        if obj["kind"] == "Pod":
+            self.deleted_pods += 1
+        namespace, name = key[1:]
+        struct = READ[obj["kind"]].struct
+        self._cluster.delete_object(
+            struct, f"{namespace}/{name}" if namespace else name, grace_seconds
+        )
+
+    def _drop(self, document: Object) -> None:
+        self._loop.observe(document, None)
+        if document["kind"] in KINDS:
+            key = f"{objects.namespace(document)}/{objects.name(document)}"
+            if self._cluster.get(KINDS[document["kind"]].struct, key) is not None:
+                self._cluster.delete_object(KINDS[document["kind"]].struct, key, None)
+
+    def emit(self, obj: Object, event: NewEvent) -> None:
+        """Events of controllers are not recorded."""
+
+
+def _with_group(kind: str) -> str:
+    known = READ[kind]
+    return f"{known.group}/{kind}" if known.group else kind
+
+
+def _workload_fields(pod: Pod) -> tuple[object, ...]:
+    """What controllers of workloads and budgets read of a pod."""
+    meta, status = pod.metadata, pod.status
+    ready = next((each.status for each in status.conditions if each.type == "Ready"), "")
+    return (
+        status.phase,
+        ready,
+        pod.spec.node_name,
+        meta.deletion_timestamp,
+        meta.labels,
+        meta.owner_references,
+        meta.finalizers,
+    )
+
+
+def _without_status(document: Object) -> Object:
+    return {key: value for key, value in document.items() if key != "status"}
+
+
+def _projection(document: Object) -> KubeObject | None:
+    """The struct of a document, if a scheduler reads its kind."""
+    if document["kind"] not in KINDS:
+        return None
+    shown = document if document["kind"] == "PodDisruptionBudget" else _without_status(document)
+    found: KubeObject = documents.struct_of(shown)
+    return found
+
+
+def _raise(task: Task, error: Exception) -> None:
+    raise error
