@@ -116,14 +116,14 @@ def limited(kind, api_version="v1"):
 
 
 def test_kinds_that_change_pods_are_named(run, write, make_pod, make_node):
-    kinds = (limited("LimitRange"), limited("HorizontalPodAutoscaler", "autoscaling/v2"))
+    kinds = (limited("ResourceQuota"), limited("HorizontalPodAutoscaler", "autoscaling/v2"))
     file = write("a.yaml", make_node("n"), make_pod("p"), *kinds)
     got = run("simulate", "-f", file)
     assert got.stderr.splitlines() == [
         "moorage: warning: HorizontalPodAutoscaler (1 object) is not applied: workloads keep "
         "spec.replicas, also if that is below minReplicas",
-        "moorage: warning: LimitRange (1 object) is not applied: containers do not get its default "
-        "requests",
+        "moorage: warning: ResourceQuota (1 object) is not applied: pods that it would forbid are "
+        "scheduled",
     ]
     stored = make_pod("p") | {"metadata": {"name": "p", "uid": "1"}}
     got = run("simulate", "-f", write("b.yaml", make_node("n"), stored, *kinds))

@@ -8,7 +8,7 @@ from world import until
 
 from moorage import plugin as mp
 from moorage.api import config
-from moorage.api.kinds import KINDS
+from moorage.api.kinds import ADMISSION, KINDS
 from moorage.live import access, kinds, start
 from moorage.plugins.fair_share import FairShare
 
@@ -114,7 +114,8 @@ def test_queues_are_watched_for_fair_shares_only():
 def test_a_plugin_that_declares_nothing_gets_every_kind():
     found = kinds.watched({"Declaring": Declaring, "Silent": Silent})
     readers = {kind.name: names for kind, names in found}
-    assert readers.keys() == KINDS.keys() - kinds.GATED.keys() - set(kinds.CUSTOM)
+    unasked = {*kinds.GATED, *kinds.CUSTOM, *ADMISSION}
+    assert readers.keys() == KINDS.keys() - unasked
     assert readers["StorageClass"] == ("Declaring", "Silent")
     assert readers["PriorityClass"] == ("Silent",)
 

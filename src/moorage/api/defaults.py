@@ -43,6 +43,7 @@ from moorage.api.pod import (
     TopologySpreadConstraint,
     WeightedPodAffinityTerm,
 )
+from moorage.api.pod_admission import PodAdmission
 from moorage.api.pod_groups import DISRUPT_POD, PodGroup
 from moorage.api.policy import Namespace, PriorityClass
 from moorage.api.storage import CSIDriver, PersistentVolume, PersistentVolumeClaim, StorageClass
@@ -68,7 +69,8 @@ def complete(
     everything = (*known, *objects)
     classes = PriorityClasses(each for each in everything if isinstance(each, PriorityClass))
     storage_class = default_storage_class(everything)
-    return [_complete(each, classes, storage_class) for each in objects]
+    pods = PodAdmission(everything)
+    return [_complete(pods.admit(each), classes, storage_class) for each in objects]
 
 
 def _complete(obj: KubeObject, classes: PriorityClasses, storage_class: str | None) -> KubeObject:

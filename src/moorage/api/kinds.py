@@ -34,6 +34,8 @@ KINDS: dict[str, Kind] = {
     for kind in (
         Kind(policy.Namespace, "", "namespaces", namespaced=False),
         Kind(policy.PriorityClass, "scheduling.k8s.io", "priorityclasses", namespaced=False),
+        Kind(policy.LimitRange, "", "limitranges", namespaced=True),
+        Kind(policy.RuntimeClass, "node.k8s.io", "runtimeclasses", namespaced=False),
         Kind(storage.StorageClass, "storage.k8s.io", "storageclasses", namespaced=False),
         Kind(storage.CSIDriver, "storage.k8s.io", "csidrivers", namespaced=False),
         Kind(storage.PersistentVolume, "", "persistentvolumes", namespaced=False),
@@ -74,6 +76,9 @@ KINDS: dict[str, Kind] = {
         Kind(Pod, "", "pods", namespaced=True),
     )
 }
+
+# Only admission reads them: a scheduler of a cluster sees pods that have been admitted.
+ADMISSION = ("LimitRange", "RuntimeClass")
 
 # Read, but not observed by a scheduler: `moorage.expansion` turns them into pods and nodes.
 WORKLOADS: dict[str, Kind] = {

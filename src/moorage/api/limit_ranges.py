@@ -17,6 +17,17 @@ _Bound = tuple[str, str, Any, Amounts, Amounts]
 """The type of a limit, a resource, the bound, and requests and limits."""
 
 
+def with_defaults(limit_range: dict[str, Any]) -> dict[str, Any]:
+    """A LimitRange whose containers have defaults: the largest limits, and requests as limits."""
+    for limit in fe.mapping(limit_range, "spec").get("limits") or ():
+        if limit.get("type") == "Container":
+            default = {**limit.get("max", {}), **limit.get("default", {})}
+            requested = {**limit.get("min", {}), **default, **limit.get("defaultRequest", {})}
+            limit |= {"default": default} if default else {}
+            limit |= {"defaultRequest": requested} if requested else {}
+    return limit_range
+
+
 def set_defaults(pod: dict[str, Any], ranges: Iterable[Fields]) -> None:
     """Give the containers of a pod the default requests and limits that they lack."""
     spec = pod["spec"]

@@ -262,6 +262,7 @@ class PodSpec(Data):
     scheduling_gates: tuple[PodSchedulingGate, ...] = ()
     scheduling_group: PodSchedulingGroup | None = None
     resource_claims: tuple[PodResourceClaim, ...] = ()
+    runtime_class_name: str = ""
     host_network: bool = False
     host_users: bool | None = None
     termination_grace_period_seconds: Int64 | None = None

@@ -1,4 +1,6 @@
-"""Namespaces, priority classes and disruption budgets."""
+"""Namespaces, priority classes, disruption budgets, limit ranges and runtime classes."""
+
+from typing import Any
 
 from moorage.api.meta import Data, Int32, KubeObject, LabelSelector
 
@@ -14,6 +16,20 @@ class PriorityClass(KubeObject):
     global_default: bool = False
     preemption_policy: str | None = None
     description: str = ""
+
+
+class LimitRange(KubeObject):
+    """Default requests and limits of containers, and their bounds, in a namespace."""
+
+    spec: dict[str, Any] = {}
+
+
+class RuntimeClass(KubeObject):
+    """The overhead, node selector and tolerations of pods that name it."""
+
+    handler: str = ""
+    overhead: dict[str, Any] | None = None
+    scheduling: dict[str, Any] | None = None
 
 
 class PodDisruptionBudgetSpec(Data):

@@ -18,9 +18,7 @@ if TYPE_CHECKING:
 
 # What the objects of a kind would change, if they were applied.
 NOT_APPLIED = {
-    "LimitRange": "containers do not get its default requests",
     "ResourceQuota": "pods that it would forbid are scheduled",
-    "RuntimeClass": "pods do not get its overhead, node selector and tolerations",
     "HorizontalPodAutoscaler": "workloads keep spec.replicas, also if that is below minReplicas",
 }
 

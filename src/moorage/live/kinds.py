@@ -5,7 +5,7 @@ from typing import Any
 
 from moorage.api.config import feature_gates
 from moorage.api.config.plugin_sets import NO_GATES
-from moorage.api.kinds import KINDS, Kind
+from moorage.api.kinds import ADMISSION, KINDS, Kind
 
 # A scheduler that does not see these must not act: it would fill nodes that are full.
 INDISPENSABLE = ("Node", "Pod")
@@ -31,7 +31,7 @@ def watched(
         if kind.name in GATED and not gates.get(GATED[kind.name]):
             continue
         declared = [name for name, read in declarations.items() if kind.name in (read or ())]
-        if kind.name in CUSTOM and not declared:
+        if kind.name in (*CUSTOM, *ADMISSION) and not declared:
             continue
         if declared or undeclared or kind.name in (*INDISPENSABLE, *GATED):
             found.append((kind, (*declared, *undeclared)))

@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from moorage.api.kinds import KINDS, Kind
+from moorage.api.kinds import ADMISSION, KINDS, Kind
 from moorage.api.meta import KubeObject
 from moorage.api.resource_claims import ClaimChangedError
 from moorage.cluster.api_server import ApiServer
@@ -199,7 +199,8 @@ def scheduler_kinds() -> dict[str, tuple[Kind, Resource]]:
         resource.storage_key: (kind, resource)
         for kind in KINDS.values()
         for resource in BUILT_IN
-        if (resource.api_version, resource.kind) == (kind.api_version, kind.name)
+        if kind.name not in ADMISSION
+        and (resource.api_version, resource.kind) == (kind.api_version, kind.name)
     }
 
 

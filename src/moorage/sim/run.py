@@ -20,7 +20,7 @@ from moorage.api import defaults, manifests
 from moorage.api.kinds import KINDS
 from moorage.api.meta import KubeObject
 from moorage.api.pod import Pod
-from moorage.api.policy import PriorityClass
+from moorage.api.policy import LimitRange, PriorityClass, RuntimeClass
 from moorage.api.server_requests import EmitEvent
 from moorage.api.storage import StorageClass
 from moorage.core.extenders import ExtenderClient
@@ -191,7 +191,8 @@ class Simulation:
 
     def _classes(self) -> list[KubeObject]:
         """The classes that defaults of other objects depend on."""
-        return [*self.cluster.all(PriorityClass), *self.cluster.all(StorageClass)]
+        kinds = (PriorityClass, StorageClass, LimitRange, RuntimeClass)
+        return [obj for kind in kinds for obj in self.cluster.all(kind)]
 
     # Time
 

@@ -7,7 +7,7 @@ may be lost, so the dict of the request is filled in place.
 from collections.abc import Callable
 from typing import Any
 
-from moorage.api import quantity
+from moorage.api import limit_ranges, quantity
 from moorage.api.pod import DEFAULT_SCHEDULER
 from moorage.cluster.objects.stored_kind_defaults import STORED_KIND_DEFAULTS
 from moorage.cluster.objects.structs import WORKLOAD_KINDS
@@ -235,19 +235,6 @@ def _fill_pod_template(obj: Object) -> None:
     fill_pod_spec(template.setdefault("spec", {}))
 
 
-def _fill_limit_range(obj: Object) -> None:
-    """Give limits of containers their defaults: the largest, and requests as the limits."""
-    for limit in obj.setdefault("spec", {}).setdefault("limits", []):
-        if limit.get("type") != "Container":
-            continue
-        default = limit["default"] = {**limit.get("max", {}), **limit.get("default", {})}
-        requests = {**limit.get("min", {}), **default, **limit.get("defaultRequest", {})}
-        limit["defaultRequest"] = requests
-        for field in ("default", "defaultRequest"):
-            if not limit[field]:
-                del limit[field]
-
-
 def _fill_strategy(spec: Object, field: str, rolling: Object) -> None:
     strategy = spec.setdefault(field, {})
     strategy.setdefault("type", "RollingUpdate")
@@ -325,14 +312,14 @@ def _fill_device_requests(spec: Object) -> None:
                 toleration.setdefault("operator", "Equal")
 
 
-_SPECIAL: dict[str, Callable[[Object], None]] = {
+_SPECIAL: dict[str, Callable[[Object], object]] = {
     **STORED_KIND_DEFAULTS,
     "ReplicationController": _fill_replication_controller,
     "Service": _fill_service,
     "Namespace": _fill_namespace,
     "Node": _fill_node,
     "PersistentVolume": _fill_volume,
-    "LimitRange": _fill_limit_range,
+    "LimitRange": limit_ranges.with_defaults,
     "PodTemplate": _fill_pod_template,
     "ResourceClaim": _fill_claim,
     "ResourceClaimTemplate": _fill_claim_template,
