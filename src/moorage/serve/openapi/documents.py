@@ -135,10 +135,12 @@ def _operation(resource: Resource, action: str, schema: str, root: str) -> Json:
     response: Json = {"description": "OK"}
     response |= {"content": {"application/json": value}} if is_v3 else value
     typed: Json = {"schema": text} if is_v3 else text
+    parameters = [{"name": name, "in": "query", **typed} for name in names]
     return {
         "x-kubernetes-action": action,
         "x-kubernetes-group-version-kind": kind_of(resource),
-        "parameters": [{"name": name, "in": "query", **typed} for name in names],
+        # Go drops an empty list, and clients compare documents before and after.
+        **({"parameters": parameters} if parameters else {}),
         "responses": {"200": response},
     }
 
