@@ -15,6 +15,7 @@ from moorage.api.kinds import READ, WORKLOADS, Kind
 from moorage.api.manifests import errors, strict
 from moorage.api.manifests.checks import DocumentChecks, Findings
 from moorage.api.manifests.errors import Origin
+from moorage.api.manifests.shared_parts import SharedParts
 from moorage.api.meta import KubeObject
 from moorage.api.validation import guards
 from moorage.errors import ManifestError
@@ -89,6 +90,7 @@ class DocumentReader:
         self._validate = validate
         self._generated: Counter[str] = Counter()
         self._checks = DocumentChecks()
+        self._parts = SharedParts()
 
     def suspect(self, problem: str) -> None:
         """Record a mistake that leaves the object readable."""
@@ -145,7 +147,7 @@ class DocumentReader:
                 subject = errors.subject(known.name, msgspec.json.decode(raw)) if found else ""
                 if not self._is_valid(origin, subject, findings):
                     return
-            self.add(origin, obj, known)
+            self.add(origin, self._parts.share(obj), known)
         else:
             self._skip(origin, msgspec.json.decode(raw), api_version, kind)
 
@@ -159,7 +161,7 @@ class DocumentReader:
         checks = self._validate != "ignore" and not all(obj.uid for obj in objects or ())
         if known and objects is not None and not checks:
             for i, obj in enumerate(objects):
-                self.add(origin.of_item(i), obj, known)
+                self.add(origin.of_item(i), self._parts.share(obj), known)
             return
         try:
             raws = _RAWS.decode(items)
@@ -185,7 +187,7 @@ class DocumentReader:
         elif known := kinds.known(api_version, kind):
             obj = self._converted(origin, document, known)
             if obj is not None and self._check(origin, document, known.name):
-                self.add(origin, obj, known)
+                self.add(origin, self._parts.share(obj), known)
         else:
             self._skip(origin, document, api_version, kind)
 
