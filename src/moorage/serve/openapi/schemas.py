@@ -147,9 +147,12 @@ def _property(field: Field, root: str) -> Json:
 
 def custom_schema(stated: Json | None, root: str) -> Json:
     """The schema of a custom resource: that of its definition, with the fields of every object."""
-    found = dict(stated or {"type": "object", "x-kubernetes-preserve-unknown-fields": True})
+    preserve = "x-kubernetes-preserve-unknown-fields"
+    found = dict(stated or {"type": "object", preserve: True})
     metadata: Json = {"$ref": f"{root}{schema_name(OBJECT_META)}"}
     if root.startswith("#/components"):
         metadata = {"allOf": [metadata]}
+    elif found.get(preserve) and "properties" not in found:
+        del found[preserve]  # As in an API server: version 2 shows such an object as opaque.
     found["properties"] = {**TYPE_FIELDS, **found.get("properties", {}), "metadata": metadata}
     return found
