@@ -161,6 +161,9 @@ def bind(claim: Object, volume: Object) -> Iterator[Write]:
     bound = objects.with_spec(claim, volumeName=objects.name(volume))
     bound = objects.with_annotations(bound, **{BIND_COMPLETED: "yes", BOUND_BY_CONTROLLER: "yes"})
     fields = {key: objects.spec(volume).get(key) for key in ("accessModes", "capacity")}
+    fields["currentVolumeAttributesClassName"] = objects.spec(volume).get(
+        "volumeAttributesClassName"
+    )
     yield Update(objects.with_status(bound, phase="Bound", **fields))
 
 
@@ -185,6 +188,8 @@ def new_volume(claim: Object, class_: Object, node: Object | None) -> Object:
         "claimRef": _claim_reference(claim),
         "csi": {"driver": class_.get("provisioner", ""), "volumeHandle": name},
     }
+    if attributes := requested.get("volumeAttributesClassName"):
+        spec["volumeAttributesClassName"] = attributes
     zone = None if node is None else objects.labels(node).get(ZONE)
     if zone:
         term = {"matchExpressions": [{"key": ZONE, "operator": "In", "values": [zone]}]}

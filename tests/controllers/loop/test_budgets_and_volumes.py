@@ -253,3 +253,14 @@ def test_a_waiting_claim_gets_the_default_class_that_comes_later(world):
     claim = world.get("PersistentVolumeClaim", "data")
     assert claim["spec"]["storageClassName"] == "standard"
     assert claim["status"]["phase"] == "Bound"
+
+
+def test_a_bound_claim_shows_the_attributes_class_of_its_volume(world):
+    world.nodes(1)
+    world.create("StorageClass", "fast", provisioner="example.com/disk")
+    spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    spec |= {"storageClassName": "fast", "volumeAttributesClassName": "gold"}
+    world.create("PersistentVolumeClaim", "data", spec=spec)
+    world.run(5)
+    status = world.get("PersistentVolumeClaim", "data")["status"]
+    assert (status["phase"], status["currentVolumeAttributesClassName"]) == ("Bound", "gold")
