@@ -153,7 +153,7 @@ class ApiServer:
 
     def _completed(self, resource: Resource, obj: Object) -> Object:
         """A custom resource with the defaults of its schema; raises InvalidError."""
-        schema = custom_schemas.schema_of(self.store, resource) if resource.custom else None
+        schema = resource.schema
         if schema is None:
             return obj
         obj, _ = custom_schemas.prune(obj, schema)

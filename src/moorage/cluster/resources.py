@@ -44,6 +44,9 @@ class Resource:
     # Whether objects are only sent to be answered, and never stored: reviews of access.
     is_review: bool = False
     scale_paths: ScalePaths = REPLICAS
+    # Of a custom resource: the singular name and the schema that its definition states.
+    singular_name: str = ""
+    schema: Object | None = None
     # Fields of a custom resource that field selectors may name: `spec.color`.
     selectable_fields: tuple[str, ...] = ()
     # The schema of a custom resource, if it has defaults: stored objects get them when read.
@@ -75,7 +78,7 @@ class Resource:
 
     @property
     def singular(self) -> str:
-        return self.kind.lower()
+        return self.singular_name or self.kind.lower()
 
 
 class ResourcePath(NamedTuple):
@@ -366,12 +369,14 @@ def _custom_rows(definition: Object) -> Iterator[Resource]:
                     for each in version.get("selectableFields") or ()
                 ),
                 defaulting_schema=_defaulting_schema(version),
+                singular_name=str(names.get("singular") or ""),
+                schema=_schema(version),
                 scale_paths=_scale_paths((version.get("subresources") or {}).get("scale") or {}),
             )
 
 
 def _defaulting_schema(version: Object) -> Object | None:
-    schema: Object = (version.get("schema") or {}).get("openAPIV3Schema") or {}
+    schema = _schema(version)
     return schema if _has_defaults(schema) else None
 
 
@@ -379,6 +384,11 @@ def _has_defaults(schema: Any) -> bool:
     if isinstance(schema, dict):
         return "default" in schema or any(map(_has_defaults, schema.values()))
     return isinstance(schema, list) and any(map(_has_defaults, schema))
+
+
+def _schema(version: Object) -> Object | None:
+    found = (version.get("schema") or {}).get("openAPIV3Schema")
+    return found if isinstance(found, dict) else None
 
 
 def _scale_paths(scale: Object) -> ScalePaths:

@@ -161,3 +161,32 @@ def test_strict_refuses_unknown_fields_of_custom_resources(server, widgets):
     answer = server.post(f"{widgets}?fieldValidation=Strict", widget(extra=1))
     assert answer.status == 400
     assert 'strict decoding error: unknown field "spec.extra"' in answer.json["message"]
+
+
+def test_new_default_is_seen_in_stored_objects(server, widgets):
+    server.post(widgets, widget())
+    definition = server.get(f"{DEFINITIONS}/widgets.example.com").json
+    schema = definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    schema["properties"]["spec"]["properties"]["name"]["default"] = "abc"
+    assert server.put(f"{DEFINITIONS}/widgets.example.com", definition).status == 200
+    assert server.get(f"{widgets}/w").json["spec"]["name"] == "abc"
+    assert server.get(widgets).json["items"][0]["spec"]["name"] == "abc"
+
+
+def test_singular_name_of_a_definition(server):
+    spec = {
+        "group": "example.com",
+        "scope": "Namespaced",
+        "names": {"plural": "mice", "singular": "mouse", "kind": "Rodent"},
+        "versions": [
+            {
+                "name": "v1",
+                "served": True,
+                "storage": True,
+                "schema": {"openAPIV3Schema": {"type": "object"}},
+            }
+        ],
+    }
+    server.post(DEFINITIONS, {"metadata": {"name": "mice.example.com"}, "spec": spec})
+    listed = server.get("/apis/example.com/v1").json["resources"]
+    assert [each["singularName"] for each in listed] == ["mouse"]

@@ -11,9 +11,7 @@ from typing import Any
 import msgspec
 
 from moorage.api.schema import fields, messages
-from moorage.cluster.resources import DEFINITIONS, Resource
 from moorage.cluster.status_errors import StatusCause
-from moorage.cluster.store import Store
 from moorage.controllers.objects import Object
 
 Schema = dict[str, Any]
@@ -35,17 +33,6 @@ _LIMITS: dict[str, tuple[Callable[[Any, Any], bool], str]] = {
     "minimum": (operator.ge, "greater than or equal to"),
     "maximum": (operator.le, "less than or equal to"),
 }
-
-
-def schema_of(store: Store, resource: Resource) -> Schema | None:
-    """The schema of a custom resource; None if its definition has none."""
-    definition = store.find(DEFINITIONS, "", f"{resource.plural}.{resource.group}")
-    versions: list[Any] = (definition or {}).get("spec", {}).get("versions", [])
-    for version in versions:
-        if version.get("name") == resource.version:
-            schema = (version.get("schema") or {}).get("openAPIV3Schema")
-            return schema if isinstance(schema, dict) else None
-    return None
 
 
 def prune(obj: Object, schema: Schema) -> tuple[Object, list[str]]:

@@ -58,7 +58,7 @@ def check_fields(
 
 def _conformed(store: Store, resource: Resource, obj: Object) -> tuple[Object, list[str]]:
     if resource.custom:
-        schema = custom_schemas.schema_of(store, resource)
+        schema = resource.schema
         return (obj, []) if schema is None else custom_schemas.prune(obj, schema)
     message = messages.message_of(resource.api_version, resource.kind)
     return (obj, []) if message is None else fields.conform(message.name, obj)

@@ -10,8 +10,7 @@ from typing import Any
 import msgspec
 
 from moorage.api.schema import messages
-from moorage.cluster.resources import DEFINITIONS, Resource, ResourceRegistry
-from moorage.cluster.store import Store
+from moorage.cluster.resources import Resource, ResourceRegistry
 from moorage.serve.openapi import schemas
 from moorage.serve.openapi.schemas import Json
 
@@ -23,9 +22,8 @@ _OPTIONS = ("dryRun", "fieldManager", "fieldValidation")
 class OpenApi:
     """The documents of a server; a document is generated when it is asked for."""
 
-    def __init__(self, registry: ResourceRegistry, store: Store) -> None:
+    def __init__(self, registry: ResourceRegistry) -> None:
         self._registry = registry
-        self._store = store
 
     def index(self) -> Json:
         """`/openapi/v3`: the URLs of the documents; a changed document has another one."""
@@ -34,7 +32,7 @@ class OpenApi:
             path = f"apis/{group}/{version}" if group else f"api/{version}"
             tag = ""
             if any(each.custom for each in resources):
-                tag = f"?hash={_digest([self._custom_schema(each, _V3) for each in resources])}"
+                tag = f"?hash={_digest([each.schema for each in resources])}"
             found[path] = {"serverRelativeURL": f"/openapi/v3/{path}{tag}"}
         return {"paths": found}
 
@@ -84,7 +82,7 @@ class OpenApi:
         }
         for resource in resources:
             name = self._name(resource)
-            own = found.get(name) or self._custom_schema(resource, root)
+            own = found.get(name) or schemas.custom_schema(resource.schema, root)
             found[name] = {**own, "x-kubernetes-group-version-kind": [kind_of(resource)]}
         return found
 
@@ -94,12 +92,6 @@ class OpenApi:
             return schemas.schema_name(message)
         group = ".".join(reversed(resource.group.split(".")))
         return f"{group}.{resource.version}.{resource.kind}"
-
-    def _custom_schema(self, resource: Resource, root: str) -> Json:
-        definition = self._store.find(DEFINITIONS, "", f"{resource.plural}.{resource.group}")
-        versions: list[Any] = (definition or {}).get("spec", {}).get("versions", [])
-        stated: Json = next((each for each in versions if each.get("name") == resource.version), {})
-        return schemas.custom_schema((stated.get("schema") or {}).get("openAPIV3Schema"), root)
 
 
 def kind_of(resource: Resource) -> Json:

@@ -51,8 +51,8 @@ _EITHER: dict[str, Json] = {
     },
 }
 TYPE_FIELDS = {
-    "apiVersion": {"type": "string", "description": "The version of the kind."},
-    "kind": {"type": "string", "description": "The kind of the object."},
+    "apiVersion": {"type": "string", "description": "APIVersion defines the version of the kind."},
+    "kind": {"type": "string", "description": "Kind is the name of the type of this object."},
 }
 OBJECT_META, DELETE_OPTIONS = f"{messages.META}.ObjectMeta", f"{messages.META}.DeleteOptions"
 _KINDS = {DELETE_OPTIONS, *(f"{each.api_version}.{each.kind}" for each in BUILT_IN)}

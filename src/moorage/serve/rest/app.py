@@ -182,7 +182,7 @@ class RequestRouter:
         self._reads = ReadRequests(api)
         self._writes = WriteRequests(api)
         self._reviews = Reviews(api.now)
-        self._openapi = OpenApi(api.registry, api.store)
+        self._openapi = OpenApi(api.registry)
 
     def close(self) -> None:
         """End all watches."""
