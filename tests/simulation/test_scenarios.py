@@ -293,3 +293,61 @@ def test_invalid_calls_are_errors(act, error, text):
 def test_an_invalid_configuration_is_an_error():
     with pytest.raises(ConfigError, match="percentageOfNodesToScore"):
         Simulation([], PLAIN | {"percentageOfNodesToScore": 140})
+
+
+# Workloads
+
+
+def deployment(image):
+    container = {"name": "c", "image": image, "resources": {"requests": {"cpu": "100m"}}}
+    template = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [container]}}
+    selector = {"matchLabels": {"app": "web"}}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "web"},
+        "spec": {"replicas": 4, "selector": selector, "template": template},
+    }
+
+
+def images(sim):
+    pods = (sim.read("Pod", "default", key.partition("/")[2]) for key in sim.placements)
+    return [pod["spec"]["containers"][0]["image"] for pod in pods]
+
+
+def test_a_changed_deployment_is_rolled_out_within_its_limits():
+    sim = simulate(node(cpu="4"), deployment("app:1"))
+    sim.apply(deployment("app:2"))
+    sim.run(until=sim.now + 0.5)
+    assert sorted(images(sim)) == ["app:1"] * 4 + ["app:2"] * 2  # One more, one fewer.
+    sim.run()
+    assert images(sim) == ["app:2"] * 4
+    status = sim.read("Deployment", "default", "web")["status"]
+    assert (status["updatedReplicas"], status["availableReplicas"]) == (4, 4)
+
+
+def test_a_no_execute_taint_evicts_pods_when_their_toleration_ends():
+    def tolerant(name, seconds):
+        toleration = {"key": "t", "operator": "Exists", "effect": "NoExecute"}
+        spec = {"containers": [{"name": "c", "image": "app"}]}
+        spec["tolerations"] = [{**toleration, "tolerationSeconds": seconds}]
+        return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec}
+
+    sim = simulate(node(), tolerant("short", 10), tolerant("long", 100))
+    tainted = sim.read("Node", "", "n1")
+    tainted["spec"] = {"taints": [{"key": "t", "effect": "NoExecute"}]}
+    sim.update(tainted)
+    sim.run(until=60)
+    assert list(sim.placements) == ["default/long"]
+    sim.run(until=150)
+    assert sim.placements == {}
+
+
+def test_a_cron_job_runs_at_its_times():
+    template = {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "app"}]}}
+    spec = {"schedule": "*/10 * * * *", "jobTemplate": {"spec": {"template": template}}}
+    job = {"apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": "c"}, "spec": spec}
+    sim = simulate(node(), job)
+    assert sim.now == 601  # The first run is waited for.
+    sim.run(until=1900)
+    assert len(sim.placements) == 3

@@ -126,6 +126,7 @@ class StorageClass(KubeObject):
 
     provisioner: str = ""
     volume_binding_mode: str | None = None
+    reclaim_policy: str | None = None
     allowed_topologies: tuple[TopologySelectorTerm, ...] = ()
     parameters: dict[str, str] = {}
 

@@ -35,6 +35,7 @@ from moorage.controllers import (
 )
 from moorage.controllers.events import NewEvent
 from moorage.controllers.index import key_of
+from moorage.controllers.node_lifecycle import MANAGED_TAINTS
 from moorage.controllers.objects import Object
 from moorage.controllers.tasks import Task
 from moorage.errors import InputError
@@ -138,6 +139,8 @@ class ControllerHost:
         if old is not None and _workload_fields(old) == _workload_fields(pod):
             return
         owner = pod.controller
+        if pod.node_name and (old is None or not old.node_name):
+            self._trigger_lifecycle(pod.node_name)
         if owner is None:
             if old is None or old.controller is not None or old.labels != pod.labels:
                 self._trigger_possible_owners(pod)
@@ -161,8 +164,18 @@ class ControllerHost:
 
     def node_changed(self, node: Node) -> None:
         """A node was added, updated or removed."""
+        if _needs_lifecycle(node):
+            self._activate()
+            self.index.note_taints(node, timestamps.to_text(self._now()))
+            self._loop.trigger((tasks.LIFECYCLE, ("Node", "", node.name)))
         for each in self.index.all(daemon_set.KIND):
             self._loop.trigger((tasks.WORKLOAD, key_of(each)))
+
+    def _trigger_lifecycle(self, name: str) -> None:
+        """A pod arrived on a node, which may have taints that evict it."""
+        node = self._cluster.get(Node, name)
+        if node is not None and any(each.effect == "NoExecute" for each in node.spec.taints):
+            self._loop.trigger((tasks.LIFECYCLE, ("Node", "", name)))
 
     def classes_changed(self) -> None:
         """A class changed that defaults of new objects depend on."""
@@ -356,7 +369,11 @@ class ControllerHost:
             if pod is not None:
                 self._cluster.write(documents.changed_pod(pod, obj))
         else:
-            self._cluster.write(documents.struct_of(obj))
+            new = documents.struct_of(obj)
+            known = self._cluster.get(type(new), new.key)
+            # Versions are the cluster's: an object that differs in nothing else is not written.
+            if known is not None and replace(new, metadata=known.metadata) != known:
+                self._cluster.write(new)
 
     def _project(self, document: Object) -> None:
         """Write the struct of a document, if a scheduler reads it and it has changed."""
@@ -410,6 +427,16 @@ def _workload_fields(pod: Pod) -> tuple[object, ...]:
         meta.labels,
         meta.owner_references,
         meta.finalizers,
+    )
+
+
+def _needs_lifecycle(node: Node) -> bool:
+    """Whether the taints of a node may change, or evict pods."""
+    spec = node.spec
+    return (
+        spec.unschedulable
+        or any(each.effect == "NoExecute" or each.key in MANAGED_TAINTS for each in spec.taints)
+        or any((each.type == "Ready") != (each.status == "True") for each in node.status.conditions)
     )
 
 

@@ -85,7 +85,15 @@ class CreateObjects(Struct, frozen=True):
     objects: tuple[dict[str, Any], ...]
 
 
-Action = ScaleAction | DrainNodes | FailNodes | AddNodes | CreateObjects | DeleteAction
+class ApplyObjects(Struct, frozen=True):
+    """Replace objects by newer versions; create those that do not exist."""
+
+    objects: tuple[dict[str, Any], ...]
+
+
+Action = (
+    ScaleAction | DrainNodes | FailNodes | AddNodes | CreateObjects | ApplyObjects | DeleteAction
+)
 
 
 class PlannedEvent(Struct, frozen=True):

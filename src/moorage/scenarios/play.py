@@ -31,6 +31,7 @@ from moorage.expansion.templates import NameGenerator
 from moorage.scenarios.maintenance import NodeMaintenance
 from moorage.scenarios.plan import (
     AddNodes,
+    ApplyObjects,
     Arrival,
     ArrivalStream,
     CreateObjects,
@@ -218,6 +219,9 @@ class Play:
                     self.simulation.scale(kind, namespace, name, replicas)
                 case CreateObjects(objects=objects):
                     self.simulation.create(objects)
+                case ApplyObjects(objects=objects):
+                    for obj in objects:
+                        self.simulation.apply(obj)
                 case DeleteAction(kind=kind, namespace=namespace, name=name):
                     self.simulation.delete(kind, namespace, name)
                 case _:

@@ -21,6 +21,7 @@ from moorage.expansion import node_defaults
 from moorage.scenarios.plan import (
     Action,
     AddNodes,
+    ApplyObjects,
     ArrivalStream,
     CreateObjects,
     DrainNodes,
@@ -45,8 +46,8 @@ from moorage.scenarios.wire import (
 API_VERSION, KIND = "moorage.dev/v1", "Scenario"
 DISTRIBUTIONS = ("poisson", "constant")
 # The names of actions in a file, and their fields in EventSpec.
-ACTIONS = {name: name for name in ("scale", "drain", "fail", "addNodes", "create", "delete")}
-ACTIONS["addNodes"] = "add_nodes"
+ACTIONS = {name: name for name in ("scale", "drain", "fail", "addNodes", "create", "apply")}
+ACTIONS |= {"addNodes": "add_nodes", "delete": "delete"}
 
 
 def load(path: str | Path, validate: manifests.Validate = "ignore") -> ScenarioPlan:
@@ -93,9 +94,10 @@ def _field_errors(document: Any) -> Iterator[manifests.Problem]:
             for error in pods.template(template, path):
                 yield error.field, error.message
     for i, each in _mappings(spec, "events"):
-        for j, created in _mappings(each, "create"):
-            for path, problem in strict.document_errors(created):
-                yield f"spec.events[{i}].create[{j}].{path}", problem
+        for verb in ("create", "apply"):
+            for j, created in _mappings(each, verb):
+                for path, problem in strict.document_errors(created):
+                    yield f"spec.events[{i}].{verb}[{j}].{path}", problem
 
 
 def _mappings(holder: Any, name: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
@@ -236,13 +238,14 @@ class _Reader:
             return FailNodes(**self._nodes(path, spec.fail))
         if spec.add_nodes is not None:
             return AddNodes(self._pool(path, spec.add_nodes))
-        if spec.create is not None:
+        documents = spec.apply if spec.create is None else spec.create
+        if documents is not None:
             try:
-                manifests.read(spec.create)
+                manifests.read(documents)
             except InputError as error:
                 raise self._error(path, str(error).removeprefix("objects")) from None
-            node_defaults.complete_documents((path, each) for each in spec.create)
-            return CreateObjects(spec.create)
+            node_defaults.complete_documents((path, each) for each in documents)
+            return CreateObjects(documents) if spec.apply is None else ApplyObjects(documents)
         action = spec.scale or spec.delete
         assert action is not None
         return action

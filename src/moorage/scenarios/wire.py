@@ -92,6 +92,7 @@ class EventSpec(StrictData):
     fail: NodesSpec | None = None
     add_nodes: AddNodesSpec | None = None
     create: tuple[dict[str, Any], ...] | None = None
+    apply: tuple[dict[str, Any], ...] | None = None
     delete: DeleteAction | None = None
 
 

@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from moorage.api import config as configuration
 from moorage.api import defaults, manifests
-from moorage.api.kinds import KINDS
+from moorage.api.kinds import KINDS, READ
 from moorage.api.meta import KubeObject
 from moorage.api.pod import Pod
 from moorage.api.policy import LimitRange, PriorityClass, RuntimeClass
@@ -32,7 +32,7 @@ from moorage.framework.registry import Registry
 from moorage.sim import api_rules, device_claims, drivers, kubelet, outcomes, refusals, volumes
 from moorage.sim.checks import InvariantChecks
 from moorage.sim.clock import Clock
-from moorage.sim.cluster import MemoryCluster
+from moorage.sim.cluster import KIND_OF, MemoryCluster
 from moorage.sim.controllers import Controllers
 from moorage.sim.device_claims import ClaimController
 from moorage.sim.drivers import DeviceDrivers
@@ -142,10 +142,19 @@ class Simulation:
         for new in manifests.read([obj]).everything:
             if self._controllers.host.replace(new):
                 continue
+            if type(new) not in KIND_OF:
+                raise refusals.not_found(READ[type(new).__name__].plural, new.name)
             api_rules.check_default_class(new, self.cluster.all(PriorityClass))
             (completed,) = defaults.complete([self.cluster.merged(new)], known=self._classes())
             self.cluster.update(_checked(completed))
         self._quiescence.changed(may_help_pods=True)
+
+    def apply(self, obj: Manifest) -> None:
+        """Replace an object by a newer version of it, or create it, as `kubectl apply` does."""
+        try:
+            self.update(obj)
+        except refusals.NotFound:
+            self.create([obj])
 
     def delete(self, kind: str, namespace: str, name: str) -> None:
         """Delete an object; the namespace of a cluster-scoped one is not looked at."""

@@ -235,7 +235,7 @@ class VolumeController:
             volume_mode=claim.spec.volume_mode,
             volume_attributes_class_name=claim.spec.volume_attributes_class_name,
             claim_ref=_reference(claim),
-            persistent_volume_reclaim_policy="Delete",
+            persistent_volume_reclaim_policy=storage_class.reclaim_policy or "Delete",
             csi=CSISource(driver=storage_class.provisioner, volume_handle=name),
             node_affinity=self._affinity(storage_class, node),
         )
