@@ -100,22 +100,51 @@ def record_update(
     rules: MergeRules = BUILT_IN_KINDS,
 ) -> Object:
     """The object after another write: the manager becomes the owner of changed fields."""
-    owned = _owned_fields(before)
-    old, new = (_object_paths(each, rules, own_maps=True) for each in (before, after))
+    was, now = _changed_parts(before, after)
+    old, new = (_object_paths(each, rules, own_maps=True) for each in (was, now))
     changed = {path for path in new if _differ(before, after, path, rules)}
-    if not changed and not old - new:
+    lost = changed | (old - new)
+    if not lost:
         return after
-    owned = {other: (paths - changed) & new for other, paths in owned.items()}
-    owned[manager] = owned.get(manager, set()) | changed
-    return _with_managed_fields(after, owned, after, at, before)
+    entries = []
+    for other, entry in _entries(before).items():
+        paths = set(leaves(entry.get("fieldsV1", {})))
+        kept = paths - lost
+        if other == manager:
+            changed |= kept
+        elif kept == paths:
+            entries.append(entry)
+        elif kept:
+            entries.append({**entry, "fieldsV1": fields_from_leaves(kept)})
+    if changed:
+        entries.append(_entry(manager, fields_from_leaves(changed), after, at))
+    return _with_entries(after, entries)
+
+
+def _changed_parts(before: Object, after: Object) -> tuple[Object, Object]:
+    """What of two versions differs, down to the fields of spec, status and metadata."""
+    was: Object = {}
+    now: Object = {}
+    for key in before.keys() | after.keys():
+        old, new = before.get(key, ABSENT), after.get(key, ABSENT)
+        if old == new:
+            continue
+        if isinstance(old, dict) and isinstance(new, dict):
+            old, new = (
+                {name: each for name, each in own.items() if other.get(name, ABSENT) != each}
+                for own, other in ((old, new), (new, old))
+            )
+        was |= {} if old is ABSENT else {key: old}
+        now |= {} if new is ABSENT else {key: new}
+    return was, now
 
 
 def record_creation(
     obj: Object, manager: FieldManager, at: str, rules: MergeRules = BUILT_IN_KINDS
 ) -> Object:
     """A new object, all of whose fields the manager owns."""
-    paths = _object_paths(obj, rules, own_maps=True)
-    return _with_managed_fields(obj, {manager: paths}, obj, at)
+    fields = object_fields(obj, rules, own_maps=True)
+    return _with_entries(obj, [_entry(manager, fields, obj, at)])
 
 
 def _differ(before: Object, after: Object, path: Path, rules: MergeRules) -> bool:
@@ -201,16 +230,25 @@ def _with_managed_fields(
         if manager in old and old[manager].get("fieldsV1") == fields:
             entries.append(old[manager])  # An entry with the same fields keeps its time.
         elif paths:
-            entry = {
-                "manager": manager.name,
-                "operation": manager.operation,
-                "apiVersion": versioned.get("apiVersion", ""),
-                "time": at,
-                "fieldsType": "FieldsV1",
-                "fieldsV1": fields,
-                "subresource": manager.subresource,
-            }
-            entries.append({key: value for key, value in entry.items() if value})
+            entries.append(_entry(manager, fields, versioned, at))
+    return _with_entries(obj, entries)
+
+
+def _entry(manager: FieldManager, fields: Fields, versioned: Object, at: str) -> Object:
+    """An entry of `managedFields`."""
+    entry = {
+        "manager": manager.name,
+        "operation": manager.operation,
+        "apiVersion": versioned.get("apiVersion", ""),
+        "time": at,
+        "fieldsType": "FieldsV1",
+        "fieldsV1": fields,
+        "subresource": manager.subresource,
+    }
+    return {key: value for key, value in entry.items() if value}
+
+
+def _with_entries(obj: Object, entries: list[Object]) -> Object:
     # Applied ones first, then the oldest first, as in an API server.
     entries.sort(key=lambda each: (each["operation"], each.get("time", ""), each["manager"]))
     return {**obj, "metadata": {**obj.get("metadata", {}), "managedFields": entries}}
