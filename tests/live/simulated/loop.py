@@ -16,6 +16,7 @@ from moorage.live.clock import Clock
 
 STEP_SECONDS = 1e-6  # So that time passes for a task that only yields.
 THREAD_SECONDS = 0.05
+LONGEST_SECONDS = 1000.0
 START = 1_800_000_000.0  # The time of day at the start.
 
 PROCESS = contextvars.ContextVar("process", default=None)
@@ -67,6 +68,7 @@ class SimulatedLoop(asyncio.BaseEventLoop):
                 heapq.heappop(self._scheduled)
             assert self._scheduled, "every task waits for something that never comes"
             self.now = max(self.now, self._scheduled[0].when())
+            assert self.now < LONGEST_SECONDS, "what the test waits for does not happen"
         due = []
         while self._scheduled and self._scheduled[0].when() <= self.now:
             due.append(heapq.heappop(self._scheduled))

@@ -163,10 +163,10 @@ class SimulatedTransport:
                     stream.put(ConnectionResetError("no keep-alive"))
                     return
                 if fault == "gone":
-                    stream.put(event("ERROR", GONE))
+                    stream.put(chunk + event("ERROR", GONE))
                     return
                 if fault == "garble":
-                    chunk = chunk[: draw.randint(1, len(chunk))] + b"\n"
+                    chunk += chunk[: draw.randint(1, len(chunk) - 2)] + b"\n"
                 stream.put(chunk)
                 if fault == "repeat":
                     stream.put(chunk)
