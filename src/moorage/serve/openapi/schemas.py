@@ -54,6 +54,26 @@ TYPE_FIELDS = {
     "apiVersion": {"type": "string", "description": "APIVersion defines the version of the kind."},
     "kind": {"type": "string", "description": "Kind is the name of the type of this object."},
 }
+# Descriptions of the fields that every object has.
+_METADATA = "Standard object's metadata."
+_DESCRIPTIONS = {
+    "metadata": _METADATA,
+    "spec": "The desired state of the object.",
+    "status": "The observed state of the object.",
+    "name": "Name is unique within a namespace.",
+    "generateName": "GenerateName is the prefix of a name that the server generates.",
+    "namespace": "Namespace is the space within which the name is unique.",
+    "labels": "Labels are keys and values that selectors match.",
+    "annotations": "Annotations are keys and values for tools; selectors do not match them.",
+    "uid": "UID is unique in time and space; the server sets it.",
+    "resourceVersion": "ResourceVersion changes with every write of the object.",
+    "generation": "Generation is the number of the changes of the desired state.",
+    "creationTimestamp": "CreationTimestamp is a timestamp of the creation of the object.",
+    "deletionTimestamp": "DeletionTimestamp is the time after which the object is removed.",
+    "finalizers": "Finalizers have to be empty before the object is removed.",
+    "ownerReferences": "OwnerReferences list the objects on which this one depends.",
+    "managedFields": "ManagedFields record which manager owns which field.",
+}
 OBJECT_META, DELETE_OPTIONS = f"{messages.META}.ObjectMeta", f"{messages.META}.DeleteOptions"
 _KINDS = {DELETE_OPTIONS, *(f"{each.api_version}.{each.kind}" for each in BUILT_IN)}
 
@@ -96,6 +116,10 @@ def _message_schema(name: str, root: str) -> Json:
     fields = list(_flat_fields(message))
     found: Json = {"type": "object", "description": f"{message.kind}."}
     properties = {each.name: _property(each, root) for each in fields}
+    if name == OBJECT_META or name in _KINDS:
+        for field, value in properties.items():
+            if field in _DESCRIPTIONS:
+                value["description"] = _DESCRIPTIONS[field]
     if name in _KINDS:
         properties = {**TYPE_FIELDS, **properties}
     if properties:
@@ -151,7 +175,7 @@ def custom_schema(stated: Json | None, root: str) -> Json:
     found = dict(stated or {"type": "object", preserve: True})
     metadata: Json = {"$ref": f"{root}{schema_name(OBJECT_META)}"}
     if root.startswith("#/components"):
-        metadata = {"allOf": [metadata]}
+        metadata = {"allOf": [metadata], "description": _METADATA}
     elif found.get(preserve) and "properties" not in found:
         del found[preserve]  # As in an API server: version 2 shows such an object as opaque.
     found["properties"] = {**TYPE_FIELDS, **found.get("properties", {}), "metadata": metadata}
