@@ -3,6 +3,7 @@
 import json
 import socket
 import sqlite3
+from pathlib import Path
 
 import pytest
 import yaml
@@ -192,6 +193,14 @@ def test_node_pools_become_nodes_with_devices(here):
     assert len(slice_["spec"]["devices"]) == 8
     assert made["gpu"]["kind"] == "DeviceClass"
     assert initial_objects.add_objects(api, manifests.load_whole(["pool.yaml"])[0]) == 0
+
+
+def test_the_cluster_of_a_scenario_is_served():
+    file = Path(__file__).parents[2] / "examples/scenarios/rollout.yaml"
+    api = server.open_api(None)
+    assert initial_objects.add_objects(api, manifests.load_whole([str(file)])[0]) == 6
+    made = {obj["kind"] for place in api.registry for obj in api.store.each(place)}
+    assert made >= {"Node", "Deployment", "PodDisruptionBudget", "CronJob"}
 
 
 def test_devices_of_a_dump_stay_allocated(here):

@@ -17,6 +17,7 @@ from tests.storm_seeds import seeds
 from tests.volume_storm import RandomVolumeCluster
 
 from moorage import Simulation
+from moorage.api.storage import PersistentVolume
 from moorage.sim import trace
 from moorage.sim.faults import Faults
 
@@ -137,6 +138,18 @@ def test_a_disk_by_hand_is_not_given_to_the_next_claim():
     sim.delete("PersistentVolumeClaim", "default", "data")
     sim.run()
     assert sim.read("PersistentVolume", "", "one")["status"]["phase"] == "Released"
+
+
+@pytest.mark.parametrize("policy", ["Retain", "Delete", None])
+def test_a_provisioned_volume_is_reclaimed_as_its_class_says(policy):
+    keeping = storage_class("now", mode="Immediate") | {"reclaimPolicy": policy}
+    sim = simulate(keeping, claim("data", "now"))
+    sim.run()
+    volume = claim_of(sim)["spec"]["volumeName"]
+    sim.delete("PersistentVolumeClaim", "default", "data")
+    sim.run()
+    kept = [each.name for each in sim.cluster.all(PersistentVolume)]
+    assert kept == ([volume] if policy == "Retain" else [])
 
 
 # With failures

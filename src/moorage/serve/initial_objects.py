@@ -29,8 +29,9 @@ from moorage.expansion.pools import nodes_of_pools
 
 # Kinds that others refer to are created first.
 FIRST_KINDS = ("CustomResourceDefinition", "Namespace", "PriorityClass", "StorageClass", "Node")
-# Kubelets and the API create these; they are of no use without the original cluster.
-SKIPPED_KINDS = ("Event", "Lease")
+# Kubelets and the API create the first two; they are of no use without the original cluster. Of a
+# file with a Scenario the cluster is taken, and not what happens to it.
+SKIPPED_KINDS = ("Event", "Lease", "Scenario")
 ZONE, HOSTNAME = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
 
 POOL_KIND = ("moorage.dev/v1", "NodePool")
