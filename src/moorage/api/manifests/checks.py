@@ -44,14 +44,19 @@ class DocumentChecks:
 
     def of_data(self, kind: str, document: Mapping[str, Any]) -> Findings:
         """The findings in a parsed document."""
-        rest = {key: value for key, value in document.items() if key != "metadata"}
-        text = msgspec.json.encode(rest) if kind in _MANY else b""
-        return self._check(kind, document, text, [])
+        key = b""
+        if kind in _MANY:
+            rest = {key: value for key, value in document.items() if key != "metadata"}
+            key = _key(msgspec.json.encode(rest))
+        return self._check(kind, document, key, [])
 
     def of_json(self, kind: str, raw: Raw) -> Findings:
         """The findings in a JSON text, which may give a field twice."""
-        metadata = bytes(_METADATA.decode(raw).metadata)
-        text = bytes(raw).replace(metadata, b"", 1) if kind in _MANY else b""
+        text = bytes(raw)
+        metadata, key = b"", b""
+        if kind in _MANY:
+            metadata = bytes(_METADATA.decode(raw).metadata)
+            key = _key(text.replace(metadata, b"", 1))
         repeated: list[Problem] = []
 
         def collect(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -63,29 +68,31 @@ class DocumentChecks:
                 )
             return found
 
-        if text and self._digest(text) in self._valid:
+        if key in self._valid:
             document = {"metadata": json.loads(metadata, object_pairs_hook=collect)}
         else:
-            document = json.loads(bytes(raw), object_pairs_hook=collect)
-        return self._check(kind, document, text, repeated)
-
-    def _digest(self, text: bytes) -> bytes:
-        return hashlib.blake2b(text, digest_size=16).digest()
+            document = json.loads(text, object_pairs_hook=collect)
+        return self._check(kind, document, key, repeated)
 
     def _check(
-        self, kind: str, document: Mapping[str, Any], text: bytes, suspects: list[Problem]
+        self, kind: str, document: Mapping[str, Any], key: bytes, suspects: list[Problem]
     ) -> Findings:
-        digest = self._digest(text) if text and _READS_LABELS not in text else b""
         meta = document.get("metadata")
         meta = meta if isinstance(meta, Mapping) else {}
         # A name is generated for an object with a prefix; one without either is refused elsewhere.
-        name = meta.get("name") or f"{meta.get('generateName') or ''}x"
-        errors = list(names.metadata(kind, {**meta, "name": name}))
-        if digest in self._valid:
+        name = meta.get("name")
+        named = meta if name else {**meta, "name": f"{meta.get('generateName') or ''}x"}
+        errors = list(names.metadata(kind, named))
+        if key in self._valid:
             suspects += strict.field_errors("ObjectMeta", meta, "metadata")
-            return Findings(suspects, [(each.field, each.message) for each in errors])
-        suspects += strict.field_errors(kind, document)
-        errors += validation.validate_spec(kind, document)
-        if digest and not suspects and not errors:
-            self._valid.add(digest)
+        else:
+            suspects += strict.field_errors(kind, document)
+            errors += validation.validate_spec(kind, document)
+            if key and not suspects and not errors:
+                self._valid.add(key)
         return Findings(suspects, [(each.field, each.message) for each in errors])
+
+
+def _key(text: bytes) -> bytes:
+    """What identifies a text; nothing if its rules read the metadata."""
+    return b"" if _READS_LABELS in text else hashlib.blake2b(text, digest_size=16).digest()

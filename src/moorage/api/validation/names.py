@@ -12,6 +12,7 @@ Rule = Callable[[str], tuple[str, ...]]
 """Returns what is wrong with a text; nothing if it is valid."""
 
 _LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+_is_label = re.compile(_LABEL).fullmatch
 _LABEL_RULE = (
     "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and "
     "must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used "
@@ -42,7 +43,7 @@ MAX_CRON_JOB_NAME = 52
 def label_problems(name: str) -> tuple[str, ...]:
     """The errors of a DNS label, the form of names of namespaces and containers."""
     long = (f"must be no more than {MAX_LABEL} characters",) if len(name) > MAX_LABEL else ()
-    if re.fullmatch(_LABEL, name):
+    if _is_label(name):
         return long
     if re.fullmatch(rf"{_LABEL}(\.{_LABEL})+", name):
         return (*long, NO_DOTS)
@@ -145,9 +146,10 @@ def at_most_100_percent(value: object, path: str) -> FieldErrors:
 def label_map(values: Fields, path: str) -> FieldErrors:
     """Labels, or the labels of a selector."""
     for key, value in values.items():
-        yield from each_problem(labels.key_problems, key, path)
-        if isinstance(value, str):
-            yield from each_problem(labels.value_problems, value, path)
+        for problem in labels.key_problems(key):
+            yield fe.invalid(path, key, problem)
+        for problem in labels.value_problems(value) if isinstance(value, str) else ():
+            yield fe.invalid(path, value, problem)
 
 
 def label_selector(selector: Fields | None, path: str) -> FieldErrors:
@@ -214,19 +216,18 @@ def metadata(
 
 def template_metadata(meta: Fields, path: str) -> FieldErrors:
     """The metadata of a template: labels and annotations."""
-    annotations = fe.mapping(meta, "annotations")
-    for key in annotations:
-        for problem in labels.key_problems(key.lower()):
-            yield fe.invalid(f"{path}.annotations", key, problem)
-    if _size(annotations) > ANNOTATIONS_LIMIT:
-        rule = f"may not be more than {ANNOTATIONS_LIMIT} bytes"
-        yield fe.too_long(f"{path}.annotations", rule)
-    yield from label_map(fe.mapping(meta, "labels"), f"{path}.labels")
+    if annotations := fe.mapping(meta, "annotations"):
+        for key in annotations:
+            for problem in labels.key_problems(key.lower()):
+                yield fe.invalid(f"{path}.annotations", key, problem)
+        if _size(annotations) > ANNOTATIONS_LIMIT:
+            rule = f"may not be more than {ANNOTATIONS_LIMIT} bytes"
+            yield fe.too_long(f"{path}.annotations", rule)
+    if given := fe.mapping(meta, "labels"):
+        yield from label_map(given, f"{path}.labels")
 
 
 def _size(annotations: Fields) -> int:
-    if not annotations:
-        return 0
     return sum(len(key.encode()) + len(str(each).encode()) for key, each in annotations.items())
 
 

@@ -77,10 +77,10 @@ def pod_spec(spec: Fields, path: str, pod_labels: Fields) -> FieldErrors:
 
 def _names(spec: Fields, path: str) -> FieldErrors:
     for field in ("serviceAccountName", "nodeName", "priorityClassName", "runtimeClassName"):
-        if value := fe.text(spec, field):
+        if field in spec and (value := fe.text(spec, field)):
             yield from each_problem(labels.subdomain_problems, value, f"{path}.{field}")
     for field in ("hostname", "subdomain"):
-        if value := fe.text(spec, field):
+        if field in spec and (value := fe.text(spec, field)):
             yield from each_problem(names.label_problems, value, f"{path}.{field}")
 
 
