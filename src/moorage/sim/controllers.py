@@ -13,7 +13,7 @@ from moorage.api.devices import DeviceClass
 from moorage.api.meta import KubeObject
 from moorage.api.node import Node, NodePool
 from moorage.api.pod import Pod
-from moorage.api.policy import PriorityClass
+from moorage.api.policy import LimitRange, PriorityClass, RuntimeClass
 from moorage.api.storage import StorageClass
 from moorage.core.observations import Added, Deleted, Observation, Updated
 from moorage.expansion.host import ControllerHost
@@ -23,6 +23,10 @@ from moorage.sim.cluster import MemoryCluster
 from moorage.sim.kubelet import run_seconds
 
 T = TypeVar("T", bound=KubeObject)
+
+
+# The kinds that change what a new object is.
+ADMITTING = (PriorityClass, StorageClass, LimitRange, RuntimeClass)
 
 
 class Controllers:
@@ -89,8 +93,8 @@ class Controllers:
         self._cluster.delete(kind, key, self._clock.now, grace_seconds)
 
     def _complete(self, obj: KubeObject) -> KubeObject:
-        classes = [*self._cluster.all(PriorityClass), *self._cluster.all(StorageClass)]
-        [completed] = defaults.complete([obj], known=classes)
+        known = [each for kind in ADMITTING for each in self._cluster.all(kind)]
+        [completed] = defaults.complete([obj], known=known)
         return completed
 
     def _now(self) -> float:
@@ -112,5 +116,5 @@ class Controllers:
     def _other_changed(self, obj: KubeObject) -> None:
         if isinstance(obj, Node):
             self.host.node_changed(obj)
-        elif isinstance(obj, PriorityClass | StorageClass):
+        elif isinstance(obj, ADMITTING):
             self.host.classes_changed()
