@@ -5,11 +5,6 @@ from moorage.api.meta import KubeObject
 Key = tuple[str, str, str]
 
 
-def key_of(owner: KubeObject) -> Key:
-    """The key of an owner: kind, namespace, name."""
-    return type(owner).__name__, owner.namespace or "default", owner.name
-
-
 def owner_key(obj: KubeObject) -> Key | None:
     """The key of an object's owner; None for an orphan."""
     owner = obj.controller
