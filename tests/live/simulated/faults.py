@@ -7,7 +7,7 @@ requests of a verb, of a kind of object, or of a replica fail in the same way.
     lost          cut before the server performs it  error         500, 503 or 504, not performed
     lost_after    cut after the server performed it  error_after   the same, but performed
     hang          no answer, not performed           hang_after    no answer, but performed
-    slow          arrives late, and the answer too
+    slow          arrives late, and the answer too   late          the answer is late (leases only)
 
     of a watch    gone (410), cut (perhaps within a line), stall (half-open until keep-alive
                   notices), garble (a line is no JSON), repeat (the same events again), replay
@@ -33,6 +33,7 @@ PLURALS = ("pods", "nodes", "leases", "events")
 # that is longer on its way could arrive after the next leader has listed.
 LONGEST_SECONDS = 2.0
 LONGEST_ANSWER_SECONDS = 12.0
+LATE_SECONDS = (2.0, 4.5)  # Before the client gives up.
 USUAL_SECONDS = 0.01
 
 
@@ -82,7 +83,7 @@ class FaultPlan:
         begins_at = draw.uniform(5.0, self.until - 25.0)
         hangs_at = begins_at + draw.uniform(2.0, 8.0)
         self.outages += [
-            Outage("slow", begins_at, hangs_at, plural="leases"),
+            Outage("late", begins_at, hangs_at, plural="leases"),
             Outage("hang", hangs_at, hangs_at + 16.0, plural="leases"),
         ]
 
@@ -90,7 +91,7 @@ class FaultPlan:
         """The fault of a request, of a new watch, or of some events of a watch."""
         if now >= self.until:
             return ""
-        possible = WATCH_FAULTS if verb == "watch" else WRITE_FAULTS
+        possible = WATCH_FAULTS if verb == "watch" else (*WRITE_FAULTS, "late")
         if verb == "list":
             possible = (*possible, "stale")
         for outage in self.outages:
@@ -105,4 +106,6 @@ class FaultPlan:
         return self.random.uniform(0, LONGEST_SECONDS if fault == "slow" else USUAL_SECONDS)
 
     def back_seconds(self, fault):
+        if fault == "late":
+            return self.random.uniform(*LATE_SECONDS)
         return self.random.uniform(0, LONGEST_ANSWER_SECONDS if fault == "slow" else USUAL_SECONDS)
