@@ -229,7 +229,7 @@ class StructBuilder:
     def __init__(self, complete: Complete) -> None:
         self._complete = complete
         # By the identity of the template's spec; the spec is kept, so that it stays the same one.
-        self._specs: dict[int, tuple[Object, PodSpec]] = {}
+        self._specs: dict[int, tuple[Object, PodSpec, ObjectMeta]] = {}
 
     def forget(self) -> None:
         """Drop what depends on the objects that defaults are taken from."""
@@ -241,17 +241,29 @@ class StructBuilder:
         spec = document["spec"]
         known = self._specs.get(id(spec))
         if known is not None and known[0] is spec:
+            meta = _sharing(meta, known[2])
             return Pod(api_version="v1", kind="Pod", metadata=meta, spec=known[1])
         new = Pod(api_version="v1", kind="Pod", metadata=meta, spec=msgspec.convert(spec, PodSpec))
         completed = self._complete(new)
         assert isinstance(completed, Pod)
         if not _reads_labels(completed.spec):
-            self._specs[id(spec)] = (spec, completed.spec)
+            self._specs[id(spec)] = (spec, completed.spec, meta)
         return replace(completed, metadata=meta)
 
     def other(self, document: Object) -> KubeObject:
         """An object of another kind, complete."""
         return self._complete(struct_of(document))
+
+
+def _sharing(meta: ObjectMeta, first: ObjectMeta) -> ObjectMeta:
+    """The metadata, with the same dicts as the first pod's: the scheduler compares by identity."""
+    alike = (
+        meta.labels == first.labels
+        and meta.annotations == first.annotations
+        and meta.owner_references == first.owner_references
+        and meta.finalizers == first.finalizers
+    )
+    return replace(first, name=meta.name) if alike else meta
 
 
 def _reads_labels(spec: PodSpec) -> bool:

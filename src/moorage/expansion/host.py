@@ -136,11 +136,11 @@ class ControllerHost:
         if not self._is_active:
             return
         old = self.index.put_pod(pod)
-        if old is not None and _workload_fields(old) == _workload_fields(pod):
-            return
-        owner = pod.controller
         if pod.node_name and (old is None or not old.node_name):
             self._trigger_lifecycle(pod.node_name)
+        if old is not None and not _differs(old, pod):
+            return
+        owner = pod.controller
         if owner is None:
             if old is None or old.controller is not None or old.labels != pod.labels:
                 self._trigger_possible_owners(pod)
@@ -415,19 +415,24 @@ def _with_group(kind: str) -> str:
     return f"{known.group}/{kind}" if known.group else kind
 
 
-def _workload_fields(pod: Pod) -> tuple[object, ...]:
-    """What controllers of workloads and budgets read of a pod."""
-    meta, status = pod.metadata, pod.status
-    ready = next((each.status for each in status.conditions if each.type == "Ready"), "")
+def _differs(old: Pod, new: Pod) -> bool:
+    """Whether a pod differs in what controllers of workloads and budgets react to."""
+    before, after = old.metadata, new.metadata
     return (
-        status.phase,
-        ready,
-        pod.spec.node_name,
-        meta.deletion_timestamp,
-        meta.labels,
-        meta.owner_references,
-        meta.finalizers,
+        old.status.phase != new.status.phase
+        or before.deletion_timestamp != after.deletion_timestamp
+        or (before.labels is not after.labels and before.labels != after.labels)
+        or before.owner_references != after.owner_references
+        or before.finalizers != after.finalizers
+        or _readiness(old) != _readiness(new)
     )
+
+
+def _readiness(pod: Pod) -> str:
+    for condition in pod.status.conditions:
+        if condition.type == "Ready":
+            return condition.status
+    return ""
 
 
 def _needs_lifecycle(node: Node) -> bool:
