@@ -26,7 +26,7 @@ def make_pod(name, node="", cpu="1", **spec):
         "metadata": {"name": name, "uid": name, "annotations": {"text": HOSTILE}},
         "spec": {
             "nodeName": node,
-            "containers": [{"name": "c", "resources": {"requests": requests}}],
+            "containers": [{"name": "c", "image": "i", "resources": {"requests": requests}}],
         }
         | spec,
     }
