@@ -85,6 +85,9 @@ class CheckedScheduler(Scheduler):
         self._added_at = 0
         self._popped_at = {}
         self._requested_at = {}  # When a binding was requested, by UID.
+        # Bindings without an outcome, by UID, and the pods that ever had two of them.
+        self._outstanding = Counter()
+        self._requested_twice = set()
 
     def observe(self, observation, now):
         nodes = len(self.history.state.nodes)
@@ -126,7 +129,9 @@ class CheckedScheduler(Scheduler):
             self.fail(uid, f"the binding of {request.pod.key} is reported done")
         binder, at = self._network.bound_by.get(uid, ("", 0.0))
         was_made = binder == self.name and at >= self._requested_at[uid]
-        if isinstance(outcome, Failed) and was_made:
+        # After an earlier list hid the pod it is tried again, and one of two bindings is refused.
+        self._outstanding[uid] -= 1
+        if isinstance(outcome, Failed) and was_made and uid not in self._requested_twice:
             self.fail(uid, f"the binding of {request.pod.key} is reported failed, and was made")
 
     def _checked(self, effects, decided=frozenset()):
@@ -136,7 +141,11 @@ class CheckedScheduler(Scheduler):
             self.fail(violation.uid, violation.text)
         for effect in effects:
             if isinstance(effect.request, BindPod):
-                self._requested_at[effect.request.pod.uid] = self._network.now()
+                uid = effect.request.pod.uid
+                self._requested_at[uid] = self._network.now()
+                self._outstanding[uid] += 1
+                if self._outstanding[uid] > 1:
+                    self._requested_twice.add(uid)
         self._calls += 1
         self._check_in_flight()
         state = self.history.state
