@@ -173,25 +173,18 @@ LOCAL_ACCESS_REVIEWS = _row(
     NAMESPACED,
     is_review=True,
 )
-AUTOSCALERS = _row(
-    "autoscaling",
-    "HorizontalPodAutoscaler",
-    "horizontalpodautoscalers",
-    NAMESPACED,
-    ("hpa",),
-    _STATUS,
-    _ALL,
-    version="v2",
-)
-AUTOSCALERS_V1 = _row(
-    "autoscaling",
-    "HorizontalPodAutoscaler",
-    "horizontalpodautoscalers",
-    NAMESPACED,
-    ("hpa",),
-    _STATUS,
-    _ALL,
-    version="v1",
+AUTOSCALERS, AUTOSCALERS_V1 = (
+    _row(
+        "autoscaling",
+        "HorizontalPodAutoscaler",
+        "horizontalpodautoscalers",
+        NAMESPACED,
+        ("hpa",),
+        _STATUS,
+        _ALL,
+        version=version,
+    )
+    for version in ("v2", "v1")
 )
 JOBS = _row("batch", "Job", "jobs", NAMESPACED, (), _STATUS, _ALL)
 CRON_JOBS = _row("batch", "CronJob", "cronjobs", NAMESPACED, ("cj",), _STATUS, _ALL)

@@ -398,9 +398,9 @@ def _status(
     terminating = len(ending)
     if decided and not active and not ending:
         known = objects.condition(job, decided)
-        told = {"reason": known.get("reason", ""), "message": known.get("message", "")}
+        reason = {"reason": known.get("reason", ""), "message": known.get("message", "")}
         type_ = TERMINAL[decided]
-        job = objects.with_condition(job, at, type=type_, status="True", lastProbeTime=at, **told)
+        job = objects.with_condition(job, at, type=type_, status="True", lastProbeTime=at, **reason)
         if type_ == "Complete":
             job = objects.with_status(job, completionTime=at)
     started = objects.status(job).get("startTime")

@@ -294,8 +294,8 @@ def charged(quota: Object, obj: Object, definitions: Iterable[Object]) -> tuple[
             ",".join(f"{name}={formatted(name, amounts[name])}" for name in over)
             for amounts in (added, before, {name: quantity.nano(hard[name]) for name in over})
         )
-        told = f"requested: {asked}, used: {known}, limited: {limit}"
-        return quota, f"exceeded quota: {objects.name(quota)}, {told}"
+        text = f"requested: {asked}, used: {known}, limited: {limit}"
+        return quota, f"exceeded quota: {objects.name(quota)}, {text}"
     texts = {name: formatted(name, amount) for name, amount in after.items()}
     return objects.with_status(quota, used={**used, **texts}), ""
 

@@ -184,7 +184,7 @@ class SchedulingCycle:
         return decision
 
     def _may_repeat(self, profile: Profile, pod: Pod) -> bool:
-        """Whether plugins decide alone, over all rows; and nobody wants to see them called."""
+        """Whether plugins decide alone, over all rows, and their calls are not measured."""
         return (
             profile.meter is None
             and profile.percentage is None

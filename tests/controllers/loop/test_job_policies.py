@@ -104,8 +104,8 @@ def test_pod_failure_policy(world, policy, ended, failed):
     assert [each for each, _ in conditions(world)] == ended
     assert world.get("Job", "work")["status"].get("failed", 0) == failed
     if ended:
-        told = world.get("Job", "work")["status"]["conditions"][-1]["message"]
-        assert told.endswith("failed with exit code 3 matching FailJob rule at index 0")
+        message = world.get("Job", "work")["status"]["conditions"][-1]["message"]
+        assert message.endswith("failed with exit code 3 matching FailJob rule at index 0")
 
 
 def test_pod_failure_policy_by_condition():

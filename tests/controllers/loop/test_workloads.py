@@ -503,9 +503,9 @@ def test_namespace_deletion_deletes_pods_first_and_says_what_is_left(world):
     world.run(10)
     assert world.exists("ConfigMap", "settings", "team")
     status = world.get("Namespace", "team")["status"]
-    told = {each["type"]: each["message"] for each in status["conditions"]}
-    assert "pods. has 1 resource instances" in told["NamespaceContentRemaining"]
-    assert "example.com/wait in 1" in told["NamespaceFinalizersRemaining"]
+    messages = {each["type"]: each["message"] for each in status["conditions"]}
+    assert "pods. has 1 resource instances" in messages["NamespaceContentRemaining"]
+    assert "example.com/wait in 1" in messages["NamespaceFinalizersRemaining"]
     pod = world.get("Pod", "a", "team")
     world.api.replace(resource("Pod"), {**pod, "metadata": {**pod["metadata"], "finalizers": []}})
     world.run(5)

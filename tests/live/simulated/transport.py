@@ -36,7 +36,7 @@ def classify(method, path):
 
 
 class SimulatedTransport:
-    """See the module; `network` is told of every request and of every answer."""
+    """See the module; `network` records every request and every response."""
 
     def __init__(self, process, server, plan, network):
         self.process = process

@@ -8,6 +8,8 @@ from moorage.api import labels
 from moorage.api.validation import field_errors as fe
 from moorage.api.validation.field_errors import FieldErrors, Fields
 
+BAD_OPERATOR = "not a valid selector operator"
+
 Rule = Callable[[str], tuple[str, ...]]
 """Returns what is wrong with a text; nothing if it is valid."""
 
@@ -158,24 +160,29 @@ def label_selector(selector: Fields | None, path: str) -> FieldErrors:
         return
     yield from label_map(fe.mapping(selector, "matchLabels"), f"{path}.matchLabels")
     for i, each in enumerate(fe.items(selector, "matchExpressions")):
-        yield from _expression(each, f"{path}.matchExpressions[{i}]")
+        yield from requirement(each, f"{path}.matchExpressions[{i}]")
 
 
-def _expression(expression: Fields, path: str) -> FieldErrors:
-    operator, values = fe.text(expression, "operator"), fe.texts(expression, "values")
-    match operator:
-        case "In" | "NotIn":
-            if not values:
-                rule = "must be specified when `operator` is 'In' or 'NotIn'"
-                yield fe.required(f"{path}.values", rule)
-        case "Exists" | "DoesNotExist":
-            if values:
-                rule = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
-                yield fe.forbidden(f"{path}.values", rule)
-        case _:
-            yield fe.invalid(f"{path}.operator", operator, "not a valid selector operator")
-    key = fe.text(expression, "key")
-    yield from each_problem(labels.key_problems, key, f"{path}.key")
+def requirement(
+    requirement: Fields, path: str, *, operators_of_numbers: tuple[str, ...] = ()
+) -> FieldErrors:
+    """Key, operator and values of one requirement on labels."""
+    operator, values = fe.text(requirement, "operator"), fe.texts(requirement, "values")
+    if operator in ("In", "NotIn"):
+        if not values:
+            rule = "must be specified when `operator` is 'In' or 'NotIn'"
+            yield fe.required(f"{path}.values", rule)
+    elif operator in ("Exists", "DoesNotExist"):
+        if values:
+            rule = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
+            yield fe.forbidden(f"{path}.values", rule)
+    elif operator in operators_of_numbers:
+        if len(values) != 1:
+            rule = "must be specified single value when `operator` is 'Lt' or 'Gt'"
+            yield fe.required(f"{path}.values", rule)
+    else:
+        yield fe.invalid(f"{path}.operator", operator, BAD_OPERATOR)
+    yield from each_problem(labels.key_problems, fe.text(requirement, "key"), f"{path}.key")
     for i, value in enumerate(values):
         yield from each_problem(labels.value_problems, value, f"{path}.values[{i}]")
 

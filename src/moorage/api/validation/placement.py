@@ -13,7 +13,6 @@ PREEMPTION_POLICIES = ("PreemptLowerPriority", "Never")
 ACTIONS = ("DoNotSchedule", "ScheduleAnyway")
 _EQUAL, _EXISTS = "Equal", "Exists"
 _COMPARISONS = ("Lt", "Gt")
-_BAD_OPERATOR = "not a valid selector operator"
 _NO_SELECTOR = "must not be specified when labelSelector is not set"
 
 
@@ -126,31 +125,10 @@ def node_selector(selector: Fields, path: str) -> FieldErrors:
 def node_selector_term(term: Fields, path: str) -> FieldErrors:
     """Requirements on the labels and fields of a node."""
     for i, each in enumerate(fe.items(term, "matchExpressions")):
-        yield from _node_expression(each, f"{path}.matchExpressions[{i}]")
+        place = f"{path}.matchExpressions[{i}]"
+        yield from names.requirement(each, place, operators_of_numbers=("Gt", "Lt"))
     for i, each in enumerate(fe.items(term, "matchFields")):
         yield from _node_field(each, f"{path}.matchFields[{i}]")
-
-
-def _node_expression(expression: Fields, path: str) -> FieldErrors:
-    operator, values = fe.text(expression, "operator"), fe.texts(expression, "values")
-    match operator:
-        case "In" | "NotIn":
-            if not values:
-                rule = "must be specified when `operator` is 'In' or 'NotIn'"
-                yield fe.required(f"{path}.values", rule)
-        case "Exists" | "DoesNotExist":
-            if values:
-                rule = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
-                yield fe.forbidden(f"{path}.values", rule)
-        case "Gt" | "Lt":
-            if len(values) != 1:
-                rule = "must be specified single value when `operator` is 'Lt' or 'Gt'"
-                yield fe.required(f"{path}.values", rule)
-        case _:
-            yield fe.invalid(f"{path}.operator", operator, _BAD_OPERATOR)
-    yield from each_problem(labels.key_problems, fe.text(expression, "key"), f"{path}.key")
-    for i, value in enumerate(values):
-        yield from each_problem(labels.value_problems, value, f"{path}.values[{i}]")
 
 
 def _node_field(requirement: Fields, path: str) -> FieldErrors:
@@ -160,7 +138,7 @@ def _node_field(requirement: Fields, path: str) -> FieldErrors:
             rule = "must be only one value when `operator` is 'In' or 'NotIn' for node field "
             yield fe.required(f"{path}.values", rule + "selector")
     else:
-        yield fe.invalid(f"{path}.operator", operator, _BAD_OPERATOR)
+        yield fe.invalid(f"{path}.operator", operator, names.BAD_OPERATOR)
     if key != "metadata.name":
         yield fe.invalid(f"{path}.key", key, "not a valid field selector key")
     else:

@@ -11,6 +11,8 @@ from typing import Any
 import msgspec
 
 from moorage.api.schema import fields, messages
+from moorage.cel.library import strings
+from moorage.cel.values import CelRuntimeError
 from moorage.cluster.status_errors import StatusCause
 from moorage.controllers.objects import Object
 
@@ -186,12 +188,10 @@ def _text_causes(value: str, schema: Schema, path: str) -> Iterator[StatusCause]
 
 
 def _matches(pattern: str, value: str) -> bool:
-    # In linear time, because a definition comes from a client. Loaded by the first pattern.
-    import re2  # type: ignore[import-untyped]
-
+    # In linear time, because a definition comes from a client.
     try:
-        return re2.search(pattern, value) is not None
-    except re2.error:
+        return strings.matches(value, pattern)
+    except CelRuntimeError:
         return True  # Kubernetes rejects such a definition; here it has no effect.
 
 

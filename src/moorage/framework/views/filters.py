@@ -177,7 +177,7 @@ class FilterView(PluginView, RowStatuses):
             self.compute_each(np.flatnonzero(open_rows()))
 
     def take_value(self, row: int, code: int) -> None:
-        """Take the verdict on a row that changed from whoever knows it."""
+        """Take a known verdict on a row that changed."""
         codes = self.codes
         if codes is None:
             if code == FITS:

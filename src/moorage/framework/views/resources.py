@@ -72,7 +72,7 @@ class ResourceViews:
         if None in results:
             return None
         for row, values in zip(rows, results, strict=True):
-            for view, value in zip(self._views, values, strict=True):  # type: ignore[arg-type]
+            for view, value in zip(self._views, values, strict=True):  # type: ignore[arg-type]  # no None
                 if view.cursor.position == before:
                     view.take_value(row, value)
         for view in self._views:

@@ -61,7 +61,7 @@ class ScoreView(PluginView):
         self.in_range = True
 
     def take_value(self, row: int, raw: int) -> None:
-        """Take the score of a row that changed from whoever knows it."""
+        """Take the known score of a row that changed."""
         if self.errors:
             self.errors.pop(row, None)
         if raw != self.values.item(row):

@@ -91,20 +91,12 @@ class BestRows:
         rows = self._rows
         if not rows:
             return
-        if isinstance(rows, RowBlocks):
-            if before == self._best:
-                rows.remove(row)
-            if after > self._best:
-                self._best, self._rows = after, [row]
-            elif after == self._best:
-                rows.add(row)
-            return
         if before == self._best:
-            del rows[bisect_left(rows, row)]
+            rows.remove(row) if isinstance(rows, RowBlocks) else rows.pop(bisect_left(rows, row))
         if after > self._best:
             self._best, self._rows = after, [row]
         elif after == self._best:
-            insort(rows, row)
+            rows.add(row) if isinstance(rows, RowBlocks) else insort(rows, row)
 
     def _is_listed(self, array: RowArray) -> bool:
         """Whether the rows stay an array; else they are in `_rows` from now on."""

@@ -141,7 +141,7 @@ def _initial_lines(store: Store, watch: WatchRequest) -> tuple[list[bytes], int]
     version = watch.options.version or 0
     if version > durable:
         # An API server waits for the version. Here it is one of a server before a restart, and a
-        # client that is told so lists again.
+        # client that gets this answer lists again.
         raise ExpiredError(f"Too large resource version: {version}, current: {durable}")
     if version and not watch.options.initial_events:
         return [], log.position_after(version)
