@@ -9,6 +9,7 @@ from moorage.api import timestamps
 from moorage.cluster.api_server import ApiServer
 from moorage.cluster.resources import BUILT_IN
 from moorage.cluster.store import Store
+from moorage.controllers import objects
 from moorage.core.scheduler import Scheduler
 from moorage.serve.control_plane import ControlPlane
 from moorage.sim.run import Simulation
@@ -81,7 +82,8 @@ class Simulated:
 
     def objects(self, kind):
         host = self.sim._controllers.host
-        groups = {"Job": "batch/", "Pod": "", "Node": ""}
+        core = ("Pod", "Node", "PersistentVolume", "PersistentVolumeClaim")
+        groups = {"Job": "batch/", **dict.fromkeys(core, "")}
         return host.index.all(f"{groups.get(kind, 'apps/')}{kind}")
 
 
@@ -214,3 +216,229 @@ def test_a_running_daemon_stays_on_a_node_that_gets_a_no_schedule_taint():
         cluster.apply(node("n0", "NoSchedule"))
         cluster.run(10)
         assert [each[2:] for each in pods_of(cluster)] == [("Running", "n0")]
+
+
+# Volumes
+
+
+ZONE = "topology.kubernetes.io/zone"
+REQUEST = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+VOLUME_SECONDS = 12.0  # enough to schedule a pod, to provision, and to stop a pod
+STORAGE = ("PersistentVolumeClaim", "PersistentVolume")
+
+
+def storage_class(name, mode, policy="Delete", provisioner="disk.example.com", **metadata):
+    return {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "StorageClass",
+        "metadata": {"name": name, **metadata},
+        "provisioner": provisioner,
+        "volumeBindingMode": mode,
+        "reclaimPolicy": policy,
+    }
+
+
+CLASSES = {
+    "at-once": storage_class("at-once", "Immediate"),
+    "kept": storage_class("kept", "Immediate", "Retain"),
+    "late": storage_class("late", "WaitForFirstConsumer"),
+    "by-hand": storage_class(
+        "by-hand", "WaitForFirstConsumer", provisioner="kubernetes.io/no-provisioner"
+    ),
+}
+DEFAULT = storage_class(
+    "standard",
+    "WaitForFirstConsumer",
+    annotations={"storageclass.kubernetes.io/is-default-class": "true"},
+)
+
+
+def claim(name, class_=None, **fields):
+    named = {} if class_ is None else {"storageClassName": class_}
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {**REQUEST, **named, **fields},
+    }
+
+
+def disk(name, class_="", size="1Gi", policy="Retain", **fields):
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolume",
+        "metadata": {"name": name},
+        "spec": {
+            "capacity": {"storage": size},
+            "accessModes": ["ReadWriteOnce"],
+            "storageClassName": class_,
+            "persistentVolumeReclaimPolicy": policy,
+            "csi": {"driver": "disk.example.com", "volumeHandle": name},
+            **fields,
+        },
+    }
+
+
+def user(name, claim=None, template=None):
+    """A pod that uses a claim, or has one of its own."""
+    volume = {"name": "data"}
+    if claim is not None:
+        volume["persistentVolumeClaim"] = {"claimName": claim}
+    else:
+        volume["ephemeral"] = {"volumeClaimTemplate": template}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": name,
+            "namespace": "default",
+            "annotations": {"moorage.dev/stop-seconds": "1"},
+        },
+        "spec": {"containers": [{"name": "c", "image": "app:1"}], "volumes": [volume]},
+    }
+
+
+def storage_of(cluster):
+    """Claims and volumes: phases, references, classes, nodes, annotations of the controllers."""
+    found = {}
+    for kind in STORAGE:
+        for obj in objects.plain(cluster.objects(kind)):
+            meta, spec = obj["metadata"], obj["spec"]
+            reference = spec.get("claimRef") or {}
+            # The names of provisioned volumes have the UID of their claim.
+            made = meta["name"].startswith("pvc-")
+            name = f"for {reference['name']}" if made else meta["name"]
+            volume = spec.get("volumeName", "")
+            owners = [each["name"] for each in meta.get("ownerReferences") or ()]
+            marks = {
+                key: value
+                for key, value in (meta.get("annotations") or {}).items()
+                if key.startswith("pv.kubernetes.io/")
+            }
+            found[kind, name] = {
+                "phase": obj["status"]["phase"],
+                # A struct does not keep whether the class of a volume is missing or empty.
+                "class": spec.get("storageClassName", "" if kind == "PersistentVolume" else None),
+                "volume": f"for {name}" if volume.startswith("pvc-") else volume,
+                "claim": (reference.get("name"), bool(reference.get("uid"))),
+                "policy": spec.get("persistentVolumeReclaimPolicy"),
+                "affinity": spec.get("nodeAffinity"),
+                "modes": obj["status"].get("accessModes"),
+                "capacity": obj["status"].get("capacity"),
+                "marks": marks,
+                "labels": meta.get("labels") or {},
+                "owners": owners,
+            }
+    return found
+
+
+def phases(cluster):
+    return sorted((p["metadata"]["name"], p["status"]["phase"]) for p in cluster.objects("Pod"))
+
+
+def compare(*steps):
+    """Make the same requests of both, and compare volumes after each pause; returns the last."""
+    served, simulated = Served(), Simulated()
+    in_zone = node("n0")
+    in_zone["metadata"]["labels"][ZONE] = "a"
+    for change in (("create", in_zone), *steps, ("run",)):
+        for cluster in (served, simulated):
+            if change == ("run",):
+                cluster.run(VOLUME_SECONDS)
+            else:
+                perform(cluster, change)
+        if change == ("run",):
+            assert storage_of(simulated) == storage_of(served)
+            assert phases(simulated) == phases(served)
+    return storage_of(simulated)
+
+
+@pytest.mark.parametrize("class_", CLASSES)
+def test_a_claim_is_bound_and_its_volume_reclaimed(class_):
+    disks = [disk("large", "by-hand", "9Gi"), disk("small", "by-hand", "2Gi")]
+    begin = [CLASSES[class_], *disks, claim("data", class_)]
+    used = [*(("create", obj) for obj in begin), ("run",), ("create", user("p", "data"))]
+    found = compare(*used)
+    assert found["PersistentVolumeClaim", "data"]["phase"] == "Bound"
+    expected = "small" if class_ == "by-hand" else "for data"
+    assert found["PersistentVolumeClaim", "data"]["volume"] == expected
+    ended = [("run",), ("delete", "Pod", "p"), ("run",)]
+    found = compare(*used, *ended, ("delete", "PersistentVolumeClaim", "data"))
+    left = {name: each["phase"] for (_, name), each in found.items()}
+    assert (
+        sorted(left.values())
+        == {
+            "at-once": ["Available", "Available"],
+            "late": ["Available", "Available"],
+            "kept": ["Available", "Available", "Released"],
+            "by-hand": ["Available", "Released"],
+        }[class_]
+    )
+
+
+def test_a_waiting_claim_gets_its_volume_with_its_consumer():
+    waiting = [("create", CLASSES["late"]), ("create", claim("data", "late"))]
+    found = compare(*waiting)
+    assert {name: each["phase"] for (_, name), each in found.items()} == {"data": "Pending"}
+    found = compare(*waiting, ("run",), ("create", user("p", "data")))
+    (term,) = found["PersistentVolume", "for data"]["affinity"]["required"]["nodeSelectorTerms"]
+    assert term["matchExpressions"] == [{"key": ZONE, "operator": "In", "values": ["a"]}]
+
+
+def test_an_ephemeral_volume_lives_as_long_as_its_pod():
+    template = {
+        "metadata": {"labels": {"of": "p"}},
+        "spec": {**REQUEST, "storageClassName": "late"},
+    }
+    steps = [("create", CLASSES["late"]), ("create", user("p", template=template))]
+    found = compare(*steps)
+    own = found["PersistentVolumeClaim", "p-data"]
+    assert (own["phase"], own["labels"], own["owners"]) == ("Bound", {"of": "p"}, ["p"])
+    assert compare(*steps, ("run",), ("delete", "Pod", "p")) == {}
+
+
+def test_a_claim_gets_the_default_class_also_when_it_comes_later():
+    early, later = ("create", claim("early")), ("create", claim("later"))
+    none = ("create", claim("none", ""))
+    found = compare(early, none, ("run",), ("create", DEFAULT), later, ("run",))
+    classes = {name: each["class"] or "" for (_, name), each in found.items()}
+    assert classes == {"early": "standard", "later": "standard", "none": ""}
+
+
+@pytest.mark.parametrize(
+    ("requested", "disks", "expected"),
+    [
+        pytest.param({"volumeName": "b"}, [disk("a"), disk("b")], "b", id="named by the claim"),
+        pytest.param({"volumeName": "b"}, [disk("b", size="1Mi")], "", id="named, too small"),
+        pytest.param(
+            {},
+            [disk("a"), disk("b", "other", claimRef={"namespace": "default", "name": "data"})],
+            "b",
+            id="reserved for the claim",
+        ),
+        pytest.param(
+            {},
+            [disk("a", accessModes=["ReadWriteOnce", "ReadOnlyMany"]), disk("b", size="5Gi")],
+            "b",
+            id="fewest access modes first",
+        ),
+        pytest.param(
+            {"selector": {"matchLabels": {"tier": "gold"}}}, [disk("a")], "", id="selector"
+        ),
+        pytest.param({"volumeMode": "Block"}, [disk("a")], "", id="volume mode"),
+    ],
+)
+def test_which_volume_a_claim_gets(requested, disks, expected):
+    steps = [("create", obj) for obj in (*disks, claim("data", "", **requested))]
+    found = compare(*steps)["PersistentVolumeClaim", "data"]
+    phase = "Bound" if expected else "Pending"
+    assert (found["phase"], found["volume"]) == (phase, expected or requested.get("volumeName", ""))
+
+
+def test_a_volume_can_be_used_again_when_its_reference_is_removed():
+    used = [("create", disk("a")), ("create", claim("data", "")), ("run",)]
+    used += [("delete", "PersistentVolumeClaim", "data"), ("run",)]
+    free = disk("a")
+    free["metadata"]["annotations"] = {}
+    found = compare(*used, ("apply", free), ("run",), ("create", claim("next", "")))
+    assert found["PersistentVolume", "a"]["claim"] == ("next", True)

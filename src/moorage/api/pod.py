@@ -12,6 +12,7 @@ from moorage.api.meta import (
     LabelSelector,
     NodeSelector,
     NodeSelectorTerm,
+    ObjectMeta,
 )
 from moorage.api.quantity import Quantity
 
@@ -163,6 +164,7 @@ class ClaimVolume(Data):
 class EphemeralClaimTemplate(Data):
     """The claim that a generic ephemeral volume creates."""
 
+    metadata: ObjectMeta = ObjectMeta()
     spec: storage.PersistentVolumeClaimSpec = storage.PersistentVolumeClaimSpec()
 
 

@@ -38,6 +38,7 @@ class PersistentVolumeClaimStatus(Data):
     access_modes: tuple[str, ...] = ()
     capacity: dict[str, Quantity] = {}
     conditions: tuple[Condition, ...] = ()
+    current_volume_attributes_class_name: str | None = None
 
 
 class PersistentVolumeClaim(KubeObject):

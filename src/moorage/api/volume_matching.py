@@ -25,13 +25,22 @@ class VolumeRequirements(NamedTuple):
             and volume.metadata.deletion_timestamp is None
         )
 
+    def accepts(self, volume: PersistentVolume) -> bool:
+        """Whether a volume that the claim names (`volumeName`) can be bound to it."""
+        is_of_class = claims.class_of(volume) == self.storage_class
+        return is_of_class and self.allows(volume) and self.has_modes(volume)
+
+    def has_modes(self, volume: PersistentVolume) -> bool:
+        """Whether a volume has all access modes of the claim."""
+        return all(mode in volume.spec.access_modes for mode in self.access_modes)
+
     def suits(self, volume: PersistentVolume) -> bool:
         """Whether an unclaimed volume of the right class can be bound to the claim."""
         return (
             self.allows(volume)
             and volume.status.phase == "Available"
             and (self.selector is None or self.selector.matches(volume.labels))
-            and all(mode in volume.spec.access_modes for mode in self.access_modes)
+            and self.has_modes(volume)
         )
 
 

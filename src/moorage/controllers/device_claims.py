@@ -5,7 +5,7 @@ not read are kept.
 """
 
 from collections.abc import Iterator
-from typing import Any, TypeVar, assert_never
+from typing import Any, assert_never
 
 import msgspec
 
@@ -15,16 +15,13 @@ from moorage.api.devices import (
     ResourceClaim,
     ResourceClaimTemplate,
 )
-from moorage.api.meta import KubeObject
 from moorage.api.pod import Pod
 from moorage.api.resource_claims import FINALIZER
 from moorage.controllers import claims, drivers, objects
 from moorage.controllers.claims import Decision
-from moorage.controllers.index import ObjectIndex
+from moorage.controllers.index import ObjectIndex, StoredStructs
 from moorage.controllers.objects import Object
 from moorage.controllers.writes import Create, Delete, Report, RequeueAt, Update, Write
-
-T = TypeVar("T", bound=KubeObject)
 
 CLAIM = "resource.k8s.io/ResourceClaim"
 TEMPLATE = "resource.k8s.io/ResourceClaimTemplate"
@@ -53,8 +50,10 @@ def entries(pod: Object, field: str) -> Iterator[str]:
 def reconcile_pod(pod: Object, index: ObjectIndex, now: float) -> Iterator[Write]:
     """Create the claims of a pod from their templates, and write their names to its status."""
     found = _NamespaceObjects(index, objects.namespace(pod))
-    owned = [_struct(each, ResourceClaim) for each in index.controlled(CLAIM, objects.uid(pod))]
-    typed = _struct(pod, Pod)
+    owned = [
+        index.struct(ResourceClaim, each) for each in index.controlled(CLAIM, objects.uid(pod))
+    ]
+    typed = index.struct(Pod, pod)
     for decision in claims.for_pod(typed, found.claim, found.template, owned):
         yield from _writes(decision, found, pod)
 
@@ -62,7 +61,7 @@ def reconcile_pod(pod: Object, index: ObjectIndex, now: float) -> Iterator[Write
 def reconcile(claim: Object, index: ObjectIndex, now: float) -> Iterator[Write]:
     """Release a claim of pods that have ended, and prepare its devices."""
     found = _NamespaceObjects(index, objects.namespace(claim))
-    typed = _struct(claim, ResourceClaim)
+    typed = index.struct(ResourceClaim, claim)
     decisions = list(claims.for_claim(typed, found.pod))
     for decision in decisions:
         yield from _writes(decision, found, claim)
@@ -99,7 +98,7 @@ def _prepare(claim: Object, typed: ResourceClaim, now: float) -> Iterator[Write]
 def are_ready(pod: Object, index: ObjectIndex) -> bool:
     """Whether all claims of a pod are allocated and reserved for it."""
     found = _NamespaceObjects(index, objects.namespace(pod))
-    return claims.are_ready(_struct(pod, Pod), found.claim)
+    return claims.are_ready(index.struct(Pod, pod), found.claim)
 
 
 def _writes(decision: Decision, found: "_NamespaceObjects", subject: Object) -> Iterator[Write]:
@@ -113,9 +112,9 @@ def _writes(decision: Decision, found: "_NamespaceObjects", subject: Object) -> 
                 objects.with_status(subject, resourceClaimStatuses=objects.plain(statuses))
             )
         case claims.UpdateClaim(claim=claim):
-            yield Update(_updated(found.stored(CLAIM, claim.name), decision))
+            yield Update(_updated(found.stored(claim.name), decision))
         case claims.DeleteClaim(claim=claim):
-            yield Delete(found.stored(CLAIM, claim.name))
+            yield Delete(found.stored(claim.name))
         case claims.ReportFailure(message=message):
             yield Report(subject, claims.FAILED_CREATION, message, REPORTER)
         case _:
@@ -130,31 +129,24 @@ def _updated(claim: Object, decision: claims.UpdateClaim) -> Object:
     return objects.with_status(claim, **fields)
 
 
-def _struct(obj: Object, struct: type[T]) -> T:
-    return msgspec.convert(obj, struct)
-
-
 class _NamespaceObjects:
     """The objects of one namespace by name: as structs, and as they are stored."""
 
     def __init__(self, index: ObjectIndex, namespace: str) -> None:
         self._index = index
+        self._structs = StoredStructs(index)
         self._namespace = namespace
 
     def claim(self, name: str) -> ResourceClaim | None:
-        return self._find(CLAIM, name, ResourceClaim)
+        return self._structs.get(ResourceClaim, f"{self._namespace}/{name}")
 
     def template(self, name: str) -> ResourceClaimTemplate | None:
-        return self._find(TEMPLATE, name, ResourceClaimTemplate)
+        return self._structs.get(ResourceClaimTemplate, f"{self._namespace}/{name}")
 
     def pod(self, name: str) -> Pod | None:
-        return self._find("Pod", name, Pod)
+        return self._structs.get(Pod, f"{self._namespace}/{name}")
 
-    def stored(self, kind: str, name: str) -> Object:
-        found = self._index.get(kind, self._namespace, name)
+    def stored(self, name: str) -> Object:
+        found = self._index.get(CLAIM, self._namespace, name)
         assert found is not None, "a decision is about an object of the index"
         return found
-
-    def _find(self, kind: str, name: str, struct: type[T]) -> T | None:
-        found = self._index.get(kind, self._namespace, name)
-        return None if found is None else _struct(found, struct)

@@ -3,19 +3,37 @@
 It is updated from changes and keeps the dicts of the store, so it costs little more than its keys.
 """
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator
+from typing import Any, Protocol, TypeVar
 
+import msgspec
+
+from moorage.api.kinds import KINDS
+from moorage.api.meta import KubeObject
 from moorage.api.selectors import Selector
 from moorage.controllers import objects, pods
 from moorage.controllers.objects import Object
 
 Key = tuple[str, str, str]  # kind, namespace, name
 KeysBy = dict[Any, dict[Key, None]]  # ordered sets of keys
+T = TypeVar("T", bound=KubeObject)
+
+# The kinds of controllers, which have a group, and the structs of those that are read as structs.
+STRUCTS: dict[str, type[KubeObject]] = {
+    f"{kind.group}/{kind.name}" if kind.group else kind.name: kind.struct for kind in KINDS.values()
+}
+KIND_OF = {struct: kind for kind, struct in STRUCTS.items()}
 
 
 def key_of(obj: Object) -> Key:
     return objects.kind_of(obj), objects.namespace(obj), objects.name(obj)
+
+
+class StructReader(Protocol):
+    """Objects as structs, by type and key."""
+
+    def get(self, kind: type[T], key: str) -> T | None: ...
+    def all(self, kind: type[T]) -> Iterable[T]: ...
 
 
 class ObjectIndex:
@@ -30,6 +48,7 @@ class ObjectIndex:
         self._controlled: KeysBy = {}
         self._orphans: KeysBy = {}
         self._on_node: KeysBy = {}
+        self._structs: dict[Key, KubeObject] = {}
         # Why the last object of a workload could not be created, by the workload's key.
         self.failures: dict[Key, str] = {}
 
@@ -48,6 +67,7 @@ class ObjectIndex:
         key = key_of(obj)
         old = self._objects.pop(key, None)
         if old is not None:
+            self._structs.pop(key, None)
             for keys, value in self._entries(key, old):
                 members = keys.get(value, {})
                 members.pop(key, None)
@@ -115,3 +135,27 @@ class ObjectIndex:
 
     def _members(self, keys: KeysBy, value: Any) -> list[Object]:
         return [self._objects[key] for key in keys.get(value, ())]
+
+    def struct(self, kind: type[T], obj: Object) -> T:
+        """An object of the index as a struct; it is read once."""
+        key = key_of(obj)
+        known = self._structs.get(key)
+        if known is None:
+            known = self._structs[key] = msgspec.convert(obj, kind)
+        assert isinstance(known, kind)
+        return known
+
+
+class StoredStructs:
+    """The objects of an index as structs."""
+
+    def __init__(self, index: ObjectIndex) -> None:
+        self._index = index
+
+    def get(self, kind: type[T], key: str) -> T | None:
+        namespace, _, name = key.rpartition("/")
+        found = self._index.get(KIND_OF[kind], namespace, name)
+        return None if found is None else self._index.struct(kind, found)
+
+    def all(self, kind: type[T]) -> list[T]:
+        return [self._index.struct(kind, each) for each in self._index.all(KIND_OF[kind])]

@@ -164,6 +164,18 @@ def with_annotations(obj: Object, **texts: str) -> Object:
     return with_metadata(obj, annotations={**annotations(obj), **texts})
 
 
+def patched(obj: Object, old: Object, new: Object) -> Object:
+    """The object with the fields set that differ between two versions; other fields are kept."""
+    result = {key: value for key, value in obj.items() if key not in old or key in new}
+    for key, value in new.items():
+        before, current = old.get(key), obj.get(key)
+        if isinstance(before, dict) and isinstance(value, dict) and isinstance(current, dict):
+            result[key] = patched(current, before, value)
+        elif key not in old or before != value:
+            result[key] = value
+    return result
+
+
 def without_finalizer(obj: Object, finalizer: str) -> Object:
     return with_metadata(obj, finalizers=[each for each in finalizers(obj) if each != finalizer])
 

@@ -174,8 +174,6 @@ def _for_pod(
                 yield ORPHANED_POD, key_of(new)
             elif objects.spec(node).get("taints"):
                 yield LIFECYCLE, key_of(node)
-            for claim in volumes.claims_of(new):
-                yield VOLUME, (volumes.CLAIM, objects.namespace(new), claim)
 
 
 def _budget_fields(pod: Object) -> tuple[object, ...]:
@@ -208,7 +206,7 @@ def _node_fields(node: Object) -> tuple[object, ...]:
 
 
 def _for_storage(obj: Object, index: ObjectIndex) -> Iterator[Task]:
-    """A claim affects its pods; a volume or a class affects all unbound claims."""
+    """A claim affects its pods; a volume its claim; a free volume or a class all unbound claims."""
     kind = objects.kind_of(obj)
     if kind != volumes.CLASS:
         yield VOLUME, key_of(obj)
@@ -217,6 +215,9 @@ def _for_storage(obj: Object, index: ObjectIndex) -> Iterator[Task]:
             yield KUBELET_POD, key_of(pod)
         if volume := objects.spec(obj).get("volumeName"):
             yield VOLUME, (volumes.VOLUME, "", volume)
+        return
+    if reference := objects.spec(obj).get("claimRef"):
+        yield VOLUME, (volumes.CLAIM, reference.get("namespace", ""), reference.get("name", ""))
         return
     for claim in index.all(volumes.CLAIM):
         if not volumes.is_bound(claim):

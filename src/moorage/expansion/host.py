@@ -34,14 +34,14 @@ from moorage.controllers import (
     tasks,
 )
 from moorage.controllers.events import NewEvent
-from moorage.controllers.index import key_of
+from moorage.controllers.index import StructReader, key_of
 from moorage.controllers.node_lifecycle import MANAGED_TAINTS
 from moorage.controllers.objects import Object
 from moorage.controllers.tasks import Task
 from moorage.errors import InputError
 from moorage.expansion import documents
 from moorage.expansion.documents import RESOURCES, Complete, StructBuilder
-from moorage.expansion.struct_index import DOCUMENT_KINDS, StructCluster, StructIndex
+from moorage.expansion.struct_index import DOCUMENT_KINDS, StructIndex
 from moorage.expansion.templates import NameGenerator
 
 T = TypeVar("T", bound=KubeObject)
@@ -51,7 +51,7 @@ SCALABLE = ("Deployment", "ReplicaSet", "StatefulSet", "ReplicationController")
 SECONDS_PER_READ = 1e-6
 
 
-class WritableCluster(StructCluster, Protocol):
+class WritableCluster(StructReader, Protocol):
     """The cluster of a host."""
 
     def create_object(self, obj: KubeObject) -> KubeObject: ...

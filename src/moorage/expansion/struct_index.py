@@ -6,20 +6,16 @@ changes. Workloads and budgets are kept as dicts, their *documents*.
 """
 
 from collections.abc import Iterable
-from typing import Protocol, TypeVar
 
 import msgspec
 
-from moorage.api.kinds import KINDS
 from moorage.api.meta import KubeObject
 from moorage.api.node import Node
 from moorage.api.pod import Pod
 from moorage.api.selectors import Selector
 from moorage.controllers import node_lifecycle, objects
-from moorage.controllers.index import Key, ObjectIndex
+from moorage.controllers.index import STRUCTS, Key, ObjectIndex, StructReader
 from moorage.controllers.objects import Object
-
-T = TypeVar("T", bound=KubeObject)
 
 DOCUMENT_KINDS = (
     "ReplicationController",
@@ -32,25 +28,14 @@ DOCUMENT_KINDS = (
     "batch/Job",
     "policy/PodDisruptionBudget",
 )
-# Structs by the kinds of controllers.
-STRUCTS: dict[str, type[KubeObject]] = {
-    f"{kind.group}/{kind.name}" if kind.group else kind.name: kind.struct for kind in KINDS.values()
-}
 # Kubelets of simulated nodes do not stop, so their leases do not expire.
 LEASE: Object = {"metadata": {}, "spec": {"renewTime": "9999-01-01T00:00:00Z"}}
-
-
-class StructCluster(Protocol):
-    """Objects as structs, by type and key."""
-
-    def get(self, kind: type[T], key: str) -> T | None: ...
-    def all(self, kind: type[T]) -> Iterable[T]: ...
 
 
 class StructIndex(ObjectIndex):
     """See the module. The host passes every change of a pod to `put_pod` and `drop_pod`."""
 
-    def __init__(self, cluster: StructCluster) -> None:
+    def __init__(self, cluster: StructReader) -> None:
         super().__init__()
         self.reads = 0  # how many objects controllers have read: the cost of their decisions
         self._cluster = cluster
