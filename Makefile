@@ -53,8 +53,8 @@ histories: .venv/.ready ## Check concurrent clients of serve, and its data after
 bugs: .venv/.ready ## See how many seeds of the simulation each bug of tools/hand_made_bugs.py needs to be found
 	$(BIN)/python tools/mutants.py --bugs
 
-mutants: .venv/.ready ## Change the code in SEEDS places, one at a time, and see which tests fail: make mutants SEEDS=200
-	$(BIN)/python tools/mutants.py --sample $(SEEDS)
+mutants: .venv/.ready ## Change 200 places of core and the leader election, one at a time, and see which tests fail; make mutants FILES='nodes/*.py'
+	$(BIN)/python tools/mutants.py $(FILES)
 
 same: .venv/.ready ## Compare decisions with another commit's on random simulations: make same BASE=COMMIT SEEDS=200
 	$(BIN)/python tools/same_decisions.py --base $(BASE) --seeds $(SEEDS)
