@@ -53,14 +53,14 @@ class Lease:
         taken = {**held["spec"], "holderIdentity": "other"}
         self.server.api.replace(LEASES, {**held, "spec": taken})
 
-    def refuse(self, *methods, seconds=0.0):
-        """Answer requests with 403 from now on, after some time."""
+    def refuse(self, *methods, seconds=0.0, code=403):
+        """Answer requests with an error from now on, after some time."""
         respond = self.server.respond
 
         async def refused(method, *request):
             if method in methods:
                 await asyncio.sleep(seconds)
-                return refusal(403, "the roles are not read yet")
+                return refusal(code, "not now")
             return await respond(method, *request)
 
         self.server.respond = refused
@@ -216,7 +216,35 @@ def test_leader_without_a_server_gives_up_at_its_deadline(seconds):
                 await elector.keep()
             return elector.seconds_since_renewal()
 
-    assert 10.0 <= run(go) < 10.6
+    # A request that is not answered ends at the deadline; otherwise the next attempt notices it.
+    assert 10.0 <= run(go) < (10.6 if seconds < 10 else 10.1)
+
+
+def test_leader_repeats_a_failed_renewal_four_times_per_retry_period():
+    async def go(loop):
+        async with candidates(loop, "me") as (lease, elector):
+            await elector.acquire()
+            lease.refuse("PUT")
+            before = lease.requests.count
+            with pytest.raises(leader_election.LeaseLost):
+                await elector.keep()
+            return lease.requests.count - before
+
+    assert 15 <= run(go) <= 17  # From 2 s to 10 s after the acquisition, every 0.5 s.
+
+
+def test_leader_whose_write_conflicts_reads_the_lease_once_each_time():
+    async def go(loop):
+        async with candidates(loop, "me") as (lease, elector):
+            await elector.acquire()
+            lease.refuse("PUT", code=409)
+            lease.refuse("GET", code=429)
+            before = lease.requests.count
+            with pytest.raises(leader_election.LeaseLost):
+                await elector.keep()
+            return lease.requests.count - before
+
+    assert 30 <= run(go) <= 34  # Two requests every 0.5 s.
 
 
 def test_leader_whose_lease_was_taken_over_stops_at_once():
@@ -229,6 +257,19 @@ def test_leader_whose_lease_was_taken_over_stops_at_once():
             assert not elector.may_act()
 
     run(go)
+
+
+def test_release_of_a_standby_changes_nothing():
+    async def go(loop):
+        async with candidates(loop, "first", "second") as (lease, first, second):
+            await first.acquire()
+            waiting = asyncio.create_task(second.acquire())
+            await asyncio.sleep(3)
+            waiting.cancel()
+            await second.release()
+            return lease.spec()["holderIdentity"]
+
+    assert run(go) == "first"
 
 
 def test_release_after_a_take_over_changes_nothing():
@@ -262,18 +303,44 @@ def test_a_leader_whose_answer_was_lost_acquires_its_own_lease():
     assert holder == "me"
 
 
-def test_standby_backs_off_from_a_failing_server():
+@pytest.mark.parametrize(
+    ("method", "code", "count"),
+    [
+        pytest.param("PUT", 403, 2, id="forbidden"),
+        pytest.param("PUT", 429, 2, id="busy for writes"),
+        pytest.param("GET", 429, 1, id="busy for reads"),
+    ],
+)
+def test_standby_backs_off_from_a_failing_server(method, code, count):
     # The lease has run out, and it cannot be taken.
     async def go(loop):
         async with candidates(loop, "first", "second") as (lease, first, second):
             await first.acquire()
             looking = asyncio.create_task(second.acquire())
             await asyncio.sleep(1)
-            lease.refuse("PUT")
+            lease.refuse(method, code=code)
             await asyncio.sleep(16)
             before = lease.requests.count
             await asyncio.sleep(10)
             looking.cancel()
             return lease.requests.count - before
 
-    assert 14 <= run(go) <= 28  # Two requests each time, about 1 s apart.
+    assert 7 * count <= run(go) <= 14 * count  # Every 0.8 to 1.2 s.
+
+
+def test_the_log_names_every_new_leader(caplog):
+    async def go(loop):
+        async with candidates(loop, "first", "second") as (_, first, second):
+            await first.acquire()
+            await second.acquire()
+
+    with caplog.at_level("INFO", logger="moorage"):
+        run(go)
+    found = [(r.getMessage(), r.named["identity"], r.named.get("leader")) for r in caplog.records]
+    assert found == [
+        ("attempting to acquire leader lease", "first", None),
+        ("successfully acquired lease", "first", None),
+        ("attempting to acquire leader lease", "second", None),
+        ("new leader elected", "second", "first"),
+        ("successfully acquired lease", "second", None),
+    ]

@@ -226,6 +226,5 @@ class LeaderElector:
                 return False
             raise
         self._lease = msgspec.json.decode(body, type=LeaseRecord)
-        self._changed_at = self._clock()
         self.renewed_at = began
         return True
