@@ -41,15 +41,27 @@ _RULES: dict[str, Callable[[Fields], FieldErrors]] = {
     "RuntimeClass": limits.validate_runtime_class,
 }
 
-__all__ = ["FieldError", "quantities", "readable", "validate", "validate_spec", "validate_update"]
+__all__ = [
+    "FieldError",
+    "quantities",
+    "readable",
+    "validate",
+    "validate_metadata",
+    "validate_spec",
+    "validate_update",
+]
 
 
 def validate(kind: str, obj: Fields) -> list[FieldError]:
     """The errors of an object."""
+    return [*validate_metadata(kind, obj), *validate_spec(kind, obj)]
+
+
+def validate_metadata(kind: str, obj: Fields) -> FieldErrors:
+    """The errors of the metadata."""
     version = obj.get("apiVersion")
     built_in = version is None or messages.message_of(str(version), kind) is not None
-    meta = mapping(obj, "metadata")
-    return [*names.metadata(kind, meta, is_built_in=built_in), *validate_spec(kind, obj)]
+    return names.metadata(kind, mapping(obj, "metadata"), is_built_in=built_in)
 
 
 def validate_spec(kind: str, obj: Fields) -> FieldErrors:

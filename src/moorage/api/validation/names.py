@@ -88,11 +88,11 @@ def each_problem(rule: Rule, value: str, path: str) -> FieldErrors:
 def named(rule: Rule, holder: Fields, path: str, field: str = "name") -> FieldErrors:
     """A required name of a form."""
     value = fe.text(holder, field)
-    path = fe.join_path(path, field)
-    if value:
-        yield from each_problem(rule, value, path)
-    else:
-        yield fe.required(path)
+    if not value:
+        yield fe.required(fe.join_path(path, field))
+    elif problems := rule(value):
+        path = fe.join_path(path, field)
+        yield from (fe.invalid(path, value, problem) for problem in problems)
 
 
 def port_number(value: object, path: str) -> FieldErrors:

@@ -34,14 +34,7 @@ def quantities(kind: str, obj: Fields) -> Iterator[Amounts]:
     """All quantities of an object."""
     if kind == "Pod":
         yield from _of_pod(fe.mapping(obj, "spec"), "spec")
-        status = fe.mapping(obj, "status")
-        yield from _both(fe.mapping(status, "resources"), "status.resources")
-        yield "status.allocatedResources", fe.mapping(status, "allocatedResources")
-        for field in ("containerStatuses", "initContainerStatuses"):
-            for i, each in enumerate(fe.items(status, field)):
-                path = f"status.{field}[{i}]"
-                yield from _both(fe.mapping(each, "resources"), f"{path}.resources")
-                yield f"{path}.allocatedResources", fe.mapping(each, "allocatedResources")
+        yield from _of_pod_status(fe.mapping(obj, "status"))
     elif steps := _TEMPLATES.get(kind):
         holder = _at(obj, steps)
         path = ".".join(steps)
@@ -67,17 +60,36 @@ def _at(obj: Fields, steps: tuple[str, ...]) -> Fields:
 
 
 def _of_pod(spec: Fields, path: str) -> Iterator[Amounts]:
-    yield f"{path}.overhead", fe.mapping(spec, "overhead")
-    yield from _both(fe.mapping(spec, "resources"), f"{path}.resources")
+    # Most pods have few of these fields.
+    if "overhead" in spec:
+        yield f"{path}.overhead", fe.mapping(spec, "overhead")
+    if "resources" in spec:
+        yield from _both(fe.mapping(spec, "resources"), f"{path}.resources")
     for field in ("containers", "initContainers"):
         for i, container in enumerate(fe.items(spec, field)):
-            resources = fe.mapping(container, "resources")
-            yield from _both(resources, f"{path}.{field}[{i}].resources")
+            if resources := fe.mapping(container, "resources"):
+                yield from _both(resources, f"{path}.{field}[{i}].resources")
     for i, volume in enumerate(fe.items(spec, "volumes")):
-        steps = ("ephemeral", "volumeClaimTemplate", "spec", "resources")
-        yield from _both(_at(volume, steps), f"{path}.volumes[{i}].{'.'.join(steps)}")
+        if "ephemeral" in volume:
+            steps = ("ephemeral", "volumeClaimTemplate", "spec", "resources")
+            yield from _both(_at(volume, steps), f"{path}.volumes[{i}].{'.'.join(steps)}")
+
+
+def _of_pod_status(status: Fields) -> Iterator[Amounts]:
+    if "resources" in status:
+        yield from _both(fe.mapping(status, "resources"), "status.resources")
+    if "allocatedResources" in status:
+        yield "status.allocatedResources", fe.mapping(status, "allocatedResources")
+    for field in ("containerStatuses", "initContainerStatuses"):
+        for i, each in enumerate(fe.items(status, field)):
+            path = f"status.{field}[{i}]"
+            if "resources" in each:
+                yield from _both(fe.mapping(each, "resources"), f"{path}.resources")
+            if "allocatedResources" in each:
+                yield f"{path}.allocatedResources", fe.mapping(each, "allocatedResources")
 
 
 def _both(resources: Fields, path: str) -> Iterator[Amounts]:
-    yield f"{path}.requests", fe.mapping(resources, "requests")
-    yield f"{path}.limits", fe.mapping(resources, "limits")
+    for field in ("requests", "limits"):
+        if field in resources:
+            yield f"{path}.{field}", fe.mapping(resources, field)

@@ -5,7 +5,8 @@ that it has. Other fields are stored as they are. Kinds of alpha groups and Moor
 rules here.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
 from random import Random
 from typing import Any
 
@@ -69,7 +70,8 @@ def validate_rules(
     for path, amounts in api_validation.quantities(kind, obj):
         errors += api_validation.readable(amounts, path)
     if not errors:
-        errors += api_validation.validate(kind, obj)
+        errors += api_validation.validate_metadata(kind, obj)
+        errors += _spec_errors(kind, obj)
         if before is not None:
             errors += api_validation.validate_update(kind, before, obj)
     causes = [StatusCause(error.reason, error.message, error.field) for error in errors]
@@ -77,6 +79,23 @@ def validate_rules(
         causes += [_cause(*each) for each in rules(typed)]
     if causes:
         raise invalid_object(resource, typed.name, causes)
+
+
+def _spec_errors(kind: str, obj: Object) -> Iterable[FieldError]:
+    """The errors of everything but the metadata."""
+    if kind != "Pod":
+        return api_validation.validate_spec(kind, obj)
+    text = msgspec.json.encode(obj.get("spec", {}))
+    # Only these keys refer to the labels of the pod.
+    labels = obj["metadata"].get("labels", {}) if b"matchLabelKeys" in text else {}
+    return _pod_spec_errors(text, msgspec.json.encode(labels))
+
+
+@lru_cache(maxsize=1024)
+def _pod_spec_errors(spec: bytes, labels: bytes) -> tuple[FieldError, ...]:
+    """The errors of a spec in JSON: the pods of a workload have equal ones."""
+    pod = {"spec": msgspec.json.decode(spec), "metadata": {"labels": msgspec.json.decode(labels)}}
+    return tuple(api_validation.validate_spec("Pod", pod))
 
 
 # Errors ----------------------------------------------------------------------------------------

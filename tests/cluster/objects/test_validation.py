@@ -1,0 +1,43 @@
+"""Validation of requests: results that are remembered for equal specs."""
+
+import copy
+
+import pytest
+
+from moorage.cluster.objects import validation
+from moorage.cluster.resources import PODS
+from moorage.cluster.status_errors import InvalidError
+
+CONSTRAINT = {
+    "maxSkew": 1,
+    "topologyKey": "zone",
+    "whenUnsatisfiable": "DoNotSchedule",
+    "labelSelector": {"matchExpressions": [{"key": "app", "operator": "Exists"}]},
+    "matchLabelKeys": ["app"],
+}
+
+
+def pod(name="p", **spec):
+    containers = [{"name": "c", "image": "a"}]
+    return {"metadata": {"name": name}, "spec": {"containers": containers, **spec}}
+
+
+def test_every_pod_of_an_invalid_spec_is_rejected():
+    for name in ("first", "second"):
+        with pytest.raises(InvalidError, match=f'"{name}" is invalid.*restartPolicy'):
+            validation.validate(PODS, pod(name, restartPolicy="Sometimes"))
+
+
+def test_the_name_is_validated_for_a_spec_that_is_known_as_valid():
+    validation.validate(PODS, pod("fine"))
+    with pytest.raises(InvalidError, match=r"metadata\.name"):
+        validation.validate(PODS, pod("Not_Fine"))
+
+
+def test_labels_count_where_the_spec_refers_to_them():
+    plain = pod(topologySpreadConstraints=[CONSTRAINT])
+    validation.validate(PODS, plain)
+    labelled = copy.deepcopy(plain)
+    labelled["metadata"]["labels"] = {"app": "a"}
+    with pytest.raises(InvalidError, match="exists in both matchLabelKeys and labelSelector"):
+        validation.validate(PODS, labelled)
