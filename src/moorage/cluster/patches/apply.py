@@ -11,6 +11,7 @@ A set of fields has the form of `managedFields`:
 """
 
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import msgspec
@@ -311,8 +312,20 @@ def object_fields(
             value = {name: each for name, each in value.items() if name not in _UNMANAGED}
             if not value:
                 continue
-        fields[f"f:{key}"] = _value_fields(value, (key,), rules, own_maps=own_maps)
+        if key == "spec" and own_maps and rules is BUILT_IN_KINDS:
+            fields["f:spec"] = _spec_fields(msgspec.json.encode(value))
+        else:
+            fields[f"f:{key}"] = _value_fields(value, (key,), rules, own_maps=own_maps)
     return fields
+
+
+@lru_cache(maxsize=1024)
+def _spec_fields(spec: bytes) -> Fields:
+    """The fields of a spec in JSON; many objects, such as the pods of a workload, have equal ones.
+
+    Like all parts of stored objects, the result is not modified.
+    """
+    return _value_fields(msgspec.json.decode(spec), ("spec",), BUILT_IN_KINDS, own_maps=True)
 
 
 def _value_fields(
@@ -321,6 +334,8 @@ def _value_fields(
     if isinstance(value, dict) and not rules.is_atomic_map(path):
         fields = {
             f"f:{key}": _value_fields(each, (*path, key), rules, own_maps=own_maps)
+            if isinstance(each, dict | list)
+            else {}
             for key, each in value.items()
         }
         return {_SELF: {}, **fields} if own_maps and path[-1] in list_rules.MAPS else fields
