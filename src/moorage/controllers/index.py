@@ -26,7 +26,14 @@ KIND_OF = {struct: kind for kind, struct in STRUCTS.items()}
 
 
 def key_of(obj: Object) -> Key:
-    return objects.kind_of(obj), objects.namespace(obj), objects.name(obj)
+    meta = obj["metadata"]
+    return objects.kind_of(obj), str(meta.get("namespace", "")), str(meta.get("name", ""))
+
+
+def _place(obj: Object) -> tuple[Any, ...]:
+    """What decides which sets an object of a key belongs to."""
+    meta = obj["metadata"]
+    return meta.get("uid"), meta.get("ownerReferences"), objects.spec(obj).get("nodeName")
 
 
 class StructReader(Protocol):
@@ -55,16 +62,25 @@ class ObjectIndex:
     def put(self, obj: Object) -> Object | None:
         """Add or replace an object; returns the object before."""
         key = key_of(obj)
-        old = self.drop(obj)
+        old = self._objects.get(key)
+        if old is not None and _place(old) == _place(obj):
+            for keys, value in self._entries(key, obj):
+                members = keys[value]
+                del members[key]  # The order is that of changes.
+                members[key] = None
+        else:
+            self._drop(key)
+            for keys, value in self._entries(key, obj):
+                keys.setdefault(value, {})[key] = None
+            self._uids[objects.uid(obj)] = key
         self._objects[key] = obj
-        for keys, value in self._entries(key, obj):
-            keys.setdefault(value, {})[key] = None
-        self._uids[objects.uid(obj)] = key
         return old
 
     def drop(self, obj: Object) -> Object | None:
         """Remove the object of that key; returns it."""
-        key = key_of(obj)
+        return self._drop(key_of(obj))
+
+    def _drop(self, key: Key) -> Object | None:
         old = self._objects.pop(key, None)
         if old is not None:
             self._structs.pop(key, None)

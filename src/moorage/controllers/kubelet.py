@@ -183,8 +183,9 @@ def _probed_at(pod: Object, now: float) -> float:
         )
         for container in objects.spec(pod).get("containers") or ()
     ]
-    started = timestamps.to_seconds(objects.status(pod).get("startTime"), now)
-    return started + max(delays, default=0)
+    delay = max(delays, default=0)
+    started = objects.status(pod).get("startTime")
+    return timestamps.to_seconds(started, now) + delay if delay else now
 
 
 def with_pod_readiness(pod: Object, now: float) -> Object:
@@ -194,24 +195,23 @@ def with_pod_readiness(pod: Object, now: float) -> Object:
         each.get("conditionType", "") for each in objects.spec(pod).get("readinessGates") or ()
     ]
     closed = [each for each in gates if not objects.is_condition_true(pod, each)]
-    names = ", ".join(str(each.get("name")) for each in objects.spec(pod).get("containers") or ())
-    unready = {
-        "status": "False",
-        "reason": "ContainersNotReady",
-        "message": f"containers with unready status: [{names}]",
-    }
-    shut = {
-        "status": "False",
-        "reason": "ReadinessGatesNotReady",
-        "message": "; ".join(_gate_text(pod, gate) for gate in closed),
-    }
-    fine = {"status": "True"}
-    states = {
-        "ContainersReady": fine if ready else unready,
-        "Ready": unready if not ready else shut if closed else fine,
-    }
+    containers_ready = pod_ready = {"status": "True"}
+    if not ready:
+        named = objects.spec(pod).get("containers") or ()
+        names = ", ".join(str(each.get("name")) for each in named)
+        containers_ready = pod_ready = {
+            "status": "False",
+            "reason": "ContainersNotReady",
+            "message": f"containers with unready status: [{names}]",
+        }
+    elif closed:
+        pod_ready = {
+            "status": "False",
+            "reason": "ReadinessGatesNotReady",
+            "message": "; ".join(_gate_text(pod, gate) for gate in closed),
+        }
     conditions = objects.status(pod).get("conditions") or []
-    for type_, state in states.items():
+    for type_, state in (("ContainersReady", containers_ready), ("Ready", pod_ready)):
         conditions = objects.set_condition(conditions, {"type": type_, **state}, at)
     statuses = [
         {**each, "ready": ready, "started": True}
@@ -244,15 +244,13 @@ def _finish(pod: Object, now: float) -> Iterator[Write]:
 def running_pod(pod: Object, node: Object, now: float) -> Object:
     """The pod with all its containers running."""
     at = timestamps.to_text(now)
+    conditions = objects.status(pod).get("conditions") or []
     for type_ in POD_CONDITIONS:
-        pod = objects.with_condition(pod, at, type=type_, status="True")
-    # Reasons and messages, such as those of the scheduler, are obsolete now.
-    conditions = [
-        {k: v for k, v in each.items() if k not in ("reason", "message")}
-        if each["type"] in POD_CONDITIONS
-        else each
-        for each in objects.status(pod)["conditions"]
-    ]
+        # Reasons and messages, such as those of the scheduler, are obsolete now.
+        old = objects.condition(pod, type_).items()
+        new = {key: value for key, value in old if key not in ("reason", "message")}
+        new |= {"type": type_, "status": "True"}
+        conditions = objects.set_condition(conditions, new, at)
     address = made_up_address("10.244", pod)
     pod = objects.with_status(
         pod,

@@ -34,9 +34,9 @@ HASH_LETTERS = 10
 
 def kind_of(obj: Object) -> str:
     """The kind with its group, whatever the version."""
-    group, slash, _ = obj.get("apiVersion", "").partition("/")
+    version: str = obj.get("apiVersion", "")
     kind: str = obj.get("kind", "")
-    return f"{group}/{kind}" if slash else kind
+    return f"{version.partition('/')[0]}/{kind}" if "/" in version else kind
 
 
 def namespace(obj: Object) -> str:
@@ -74,7 +74,10 @@ def owners(obj: Object) -> list[Object]:
 
 def controller(obj: Object) -> Object | None:
     """The reference to the object's controller, if it has one."""
-    return next((owner for owner in owners(obj) if owner.get("controller")), None)
+    for owner in owners(obj):
+        if owner.get("controller"):
+            return owner
+    return None
 
 
 def controller_uid(obj: Object) -> str:

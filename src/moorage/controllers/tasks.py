@@ -150,7 +150,9 @@ def _for_pod(
         orphaned = old is None or objects.controller(old) is not None
         if orphaned or objects.labels(old or {}) != objects.labels(new):
             yield from _possible_owners(new, POD_OWNERS, index)
-    if old is None or new is None or _budget_fields(old) != _budget_fields(new):
+    if index.count(disruption_budget.KIND) and (
+        old is None or new is None or _budget_fields(old) != _budget_fields(new)
+    ):
         for budget in index.all(disruption_budget.KIND, objects.namespace(obj)):
             selector = objects.selector(budget)
             if any(v is not None and selector.matches(objects.labels(v)) for v in (old, new)):
