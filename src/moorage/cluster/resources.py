@@ -7,7 +7,7 @@ is the `apiVersion`.
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from moorage.controllers.objects import Object
@@ -51,6 +51,11 @@ class Resource:
     selectable_fields: tuple[str, ...] = ()
     # The schema of a custom resource, if it has defaults: stored objects get them when read.
     defaulting_schema: Object | None = None
+    # The key of its objects in the store; several reads of it belong to each request.
+    storage_key: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "storage_key", self.stored_as or self.key)
 
     @property
     def namespaced(self) -> bool:
@@ -70,11 +75,6 @@ class Resource:
     def qualified_kind(self) -> str:
         """Its kind in validation errors: `Pod`, `Deployment.apps`."""
         return f"{self.kind}.{self.group}" if self.group else self.kind
-
-    @property
-    def storage_key(self) -> str:
-        """The key of its objects in the store."""
-        return self.stored_as or self.key
 
     @property
     def singular(self) -> str:

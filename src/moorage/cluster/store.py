@@ -146,6 +146,10 @@ class Store:
         for stored in self._objects_of(resource).values():
             yield stored.object
 
+    def bodies(self, resource: Resource) -> tuple[bytes, ...]:
+        """The JSON of all objects, in no particular order."""
+        return tuple(stored.body for stored in self._objects_of(resource).values())
+
     def count(self, resource: Resource) -> int:
         return len(self._objects_of(resource))
 

@@ -1,6 +1,7 @@
 """Admission: checks and fields of a new object that depend on other objects."""
 
 from collections.abc import Iterator
+from functools import lru_cache
 
 import msgspec
 
@@ -39,7 +40,7 @@ def admit_pod(store: Store, obj: Object, typed: KubeObject) -> None:
     spec = obj["spec"]
     limit_ranges.set_defaults(obj, _limit_ranges(store, typed.namespace))
     _apply_runtime_class(store, obj)
-    classes = PriorityClasses(_priority_classes(store))
+    classes = _parsed_classes(store.bodies(PRIORITY_CLASSES))
     class_name = typed.spec.priority_class_name
     if typed.spec.priority is not None and not class_name:
         computed = classes.default.value if classes.default else 0
@@ -121,7 +122,7 @@ def admit_pod_group(store: Store, obj: Object, typed: KubeObject) -> None:
             raise status_errors.forbidden(POD_GROUPS, typed.name, why)
     try:
         class_name, priority = admission.group_priority(
-            typed, PriorityClasses(_priority_classes(store))
+            typed, _parsed_classes(store.bodies(PRIORITY_CLASSES))
         )
     except ManifestError as error:
         why = str(error).partition("spec.priorityClassName: ")[2]
@@ -175,6 +176,12 @@ def admit_claim(store: Store, resource: Resource, typed: KubeObject) -> None:
             rule = f"admin access to devices requires the `{ADMIN_ACCESS}: true` label on the "
             rule += "containing namespace"
             raise validation.may_not_change(resource, typed.name, field, rule)
+
+
+@lru_cache(maxsize=4)
+def _parsed_classes(bodies: tuple[bytes, ...]) -> PriorityClasses:
+    """All priority classes; they rarely change, and every pod needs them."""
+    return PriorityClasses(msgspec.json.decode(each, type=PriorityClass) for each in bodies)
 
 
 def _priority_classes(store: Store) -> Iterator[PriorityClass]:

@@ -5,6 +5,7 @@ import ipaddress
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -138,6 +139,7 @@ def _name(host: str) -> str:
     return (name if port.isdecimal() else host).strip("[]").rstrip(".")
 
 
+@lru_cache(maxsize=64)
 def _is_loopback(host: str) -> bool:
     name = _name(host)
     if name == "localhost" or name.endswith(".localhost"):

@@ -22,7 +22,7 @@ from moorage.serve.rest.requests import ListOptions
 BOOKMARK, ERROR = "BOOKMARK", "ERROR"
 INITIAL_EVENTS_END = {"k8s.io/initial-events-end": "true"}
 BOOKMARK_SECONDS = 60.0
-BATCH_SECONDS = 0.002
+BATCH_SECONDS = 0.01
 CONNECTION_CHECK_SECONDS = 10.0
 _MAX_BATCH = 256  # changes per write: few enough to let other requests in
 
