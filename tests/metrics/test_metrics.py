@@ -12,6 +12,7 @@ from moorage.core.observations import Added, Deleted, Listed, Updated
 from moorage.core.scheduler import Scheduler
 from moorage.framework.registry import Registry
 from moorage.framework.status import SUCCESS, wait
+from moorage.framework.views.template import TemplateViews
 from moorage.metrics import meter as meters
 from moorage.metrics.families import Families
 from moorage.metrics.meter import Meter
@@ -215,6 +216,23 @@ def test_cached_results_count_as_hits():
     assert got["moorage_view_lookups_total", DEFAULT, "miss"] == 1
     assert got["moorage_view_lookups_total", DEFAULT, "hit"] == 4
     assert got["moorage_view_rebuilds_total", DEFAULT] == 1
+
+
+@pytest.mark.parametrize("point", ["PreFilter", "Filter", "Score"])
+def test_points_of_repeated_decisions_are_timed(point, monkeypatch):
+    repeated = []
+    repeat = TemplateViews.repeat
+    monkeypatch.setattr(
+        TemplateViews, "repeat", lambda views: repeated.append(repeat(views)) or repeated[-1]
+    )
+    cluster = Measured(nodes=[f"n{i}" for i in range(8)], chance=1.0)
+    pods = [make_pod(f"p{i}", uid=f"p{i}", requests={"cpu": "100m"}) for i in range(12)]
+    got = cluster.schedule(*pods).values
+    durations = "scheduler_framework_extension_point_duration_seconds"
+    assert got[f"{durations}_count", point, DEFAULT, "Success"] == len(pods)
+    assert sum(each is not None for each in repeated) > 5
+    # Nothing but the clock's own steps lies between the start and the end of a repeated point.
+    assert got[f"{durations}_sum", point, DEFAULT, "Success"] >= 0.001 * len(pods)
 
 
 def test_measuring_changes_no_decision():

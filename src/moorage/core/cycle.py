@@ -186,7 +186,7 @@ class SchedulingCycle:
     def _may_repeat(self, profile: Profile, pod: Pod) -> bool:
         """Whether plugins decide alone, over all rows, and their calls are not measured."""
         return (
-            profile.meter is None
+            (profile.meter is None or not profile.meter.is_sampling)
             and profile.percentage is None
             and self._extenders is None
             and self.placement is None

@@ -48,7 +48,8 @@ class CallMeter(Protocol):
     Every `begin` is followed by one `end_...`; calls may be nested.
     """
 
-    # Whether single plugin calls are measured at present; they are counted in any case.
+    # Whether single plugin calls are measured at present; they are counted in any case. Then no
+    # decision is repeated, because that calls no plugin.
     is_sampling: bool
 
     def cycle_started(self, views: "TemplateViews") -> None:
@@ -62,6 +63,12 @@ class CallMeter(Protocol):
 
     def end_point(self, label: str, began: float, result: Any) -> None:
         """The same for all plugins of an extension point together."""
+
+    def now(self) -> float:
+        """The time, for `repeated`."""
+
+    def repeated(self, pre_filter: float, filter_: float, score: float) -> None:
+        """The results of three extension points were repeated; each started at its time."""
 
 
 T = TypeVar("T")

@@ -43,7 +43,7 @@ class ProfileTiming:
     ) -> None:
         self.is_sampling = False
         # A call starts.
-        self.begin = clock
+        self.begin = self.now = clock
         self._profile = profile
         self._families = families
         self._chance = chance
@@ -55,6 +55,7 @@ class ProfileTiming:
         self._cells: dict[str, dict[str, Callable[[float], None]]] = {
             label: {} for label in sorted(measured) if label
         }
+        self._repeated: list[Callable[[float], None]] = []
 
     def cycle_started(self, views: TemplateViews) -> None:
         """Count the cache lookup, and draw whether plugins are measured in this cycle."""
@@ -84,6 +85,17 @@ class ProfileTiming:
         observe(took)
         if label == "Filter" and self._views is not None and self._views.rebuilds != self._rebuilds:
             self._families.rebuilds.add(self._profile.name)
+
+    def repeated(self, pre_filter: float, filter_: float, score: float) -> None:
+        """Take in the durations of three extension points at which no plugin was called."""
+        ended = self.now()
+        if not self._repeated:
+            cell, name = self._families.point_duration.cell, self._profile.name
+            self._repeated = [cell(label, SUCCESS, name).observe for label in ALWAYS_MEASURED]
+        of_pre_filter, of_filter, of_score = self._repeated
+        of_pre_filter(filter_ - pre_filter)
+        of_filter(score - filter_)
+        of_score(ended - score)
 
     def count_evaluations(self) -> None:
         """Move the number of plugin calls from the methods to their counter."""

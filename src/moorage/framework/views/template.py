@@ -289,13 +289,19 @@ class TemplateViews:
         pre, feasible, total = self._repeats_after, self._feasible, self._total
         if pre is None or feasible is None or total is None or self._by_resources is None:
             return None
+        meter = self.meter
+        started = 0.0 if meter is None else meter.now()
         if self._pre_filters.settled() is not pre:
             return None
+        pre_filtered = 0.0 if meter is None else meter.now()
         rows = self._by_resources.take_known()
         if rows is None or not feasible.is_current or feasible.count < 2:
             return None
+        filtered = 0.0 if meter is None else meter.now()
         for row in rows:
             total.compute_row(row)
+        if meter is not None:
+            meter.repeated(started, pre_filtered, filtered)
         return pre, feasible, total.scored
 
     def _find_repeatable(self, feasible: FeasibleView, total: TotalView) -> PreFiltered | None:
