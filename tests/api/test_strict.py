@@ -107,6 +107,28 @@ def test_duplicate_keys_of_json(tmp_path):
     assert line == 'a.json, document 1, Node b: duplicate field "name"'
 
 
+def test_other_spellings_in_json_are_no_duplicates(tmp_path):
+    # Escapes and exponents are written in another way when the document is encoded again.
+    file = tmp_path / "a.json"
+    file.write_text(
+        '{"apiVersion": "v1", "kind": "Node", "metadata": {"name": "a",'
+        '\n "labels": {"a": "\\u0062"}}, "status": {"allocatable": {"cpu": 1e0}}}'
+    )
+    assert manifests.load([file], "strict").objects[0].labels == {"a": "b"}
+
+
+@pytest.mark.parametrize(
+    "containers",
+    [
+        pytest.param({"name": "c"}, id="an object instead of a list"),
+        pytest.param(["c"], id="a list of texts"),
+        pytest.param(7, id="a number"),
+    ],
+)
+def test_values_of_wrong_types_have_no_unknown_fields(containers):
+    assert list(strict.field_errors("Pod", {"spec": {"containers": containers}})) == []
+
+
 def test_merge_keys_and_anchors_are_no_duplicates(tmp_path):
     (tmp_path / "a.yaml").write_text(
         """

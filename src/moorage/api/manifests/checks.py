@@ -57,21 +57,11 @@ class DocumentChecks:
         if kind in _MANY:
             metadata = bytes(_METADATA.decode(raw).metadata)
             key = _key(text.replace(metadata, b"", 1))
-        repeated: list[Problem] = []
-
-        def collect(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-            found = dict(pairs)
-            if len(found) < len(pairs):
-                counts = Counter(name for name, _ in pairs)
-                repeated.extend(
-                    ("", f'duplicate field "{name}"') for name, count in counts.items() if count > 1
-                )
-            return found
-
         if key in self._valid:
-            document = {"metadata": json.loads(metadata, object_pairs_hook=collect)}
+            meta, repeated = _decode(metadata)
+            document = {"metadata": meta}
         else:
-            document = json.loads(text, object_pairs_hook=collect)
+            document, repeated = _decode(text)
         return self._check(kind, document, key, repeated)
 
     def _check(
@@ -91,6 +81,25 @@ class DocumentChecks:
             if key and not suspects and not errors:
                 self._valid.add(key)
         return Findings(suspects, [(each.field, each.message) for each in errors])
+
+
+def _decode(text: bytes) -> tuple[Any, list[Problem]]:
+    """The value of a JSON text, and the fields that it gives twice."""
+    value = msgspec.json.decode(text)
+    if msgspec.json.encode(value) == msgspec.json.format(text, indent=-1):
+        return value, []  # Nothing is lost; ten times as fast as looking at each object.
+    repeated: list[Problem] = []
+
+    def collect(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(pairs)
+        if len(found) < len(pairs):
+            counts = Counter(name for name, _ in pairs)
+            repeated.extend(
+                ("", f'duplicate field "{name}"') for name, count in counts.items() if count > 1
+            )
+        return found
+
+    return json.loads(text, object_pairs_hook=collect), repeated
 
 
 def _key(text: bytes) -> bytes:

@@ -75,15 +75,34 @@ def _types() -> dict[str, Fields]:
 
 def field_errors(type_name: str, document: object, path: str = "") -> Iterator[Problem]:
     """Every unknown field of a document."""
-    known = _types().get(type_name)
+    types = _types()
+    known = types.get(type_name)
     if known is None or not isinstance(document, Mapping):
         return  # A kind without a table; a value of the wrong type is refused by the decoder.
+    if type(document) is dict and _is_known(document, known, types):
+        return
     for name, value in document.items():
         field = known.get(name) if isinstance(name, str) else None
         if field is None:
             yield join_path(path, str(name)), _unknown(str(name), known)
         elif field.type and value:
             yield from _below(field, value, f"{path}.{name}" if path else name)
+
+
+def _is_known(document: dict[Any, Any], known: Fields, types: dict[str, Fields]) -> bool:
+    """Whether a document has known fields only: most do, so this is quick and names no path."""
+    for name, value in document.items():
+        field = known.get(name)
+        if field is None:
+            return False
+        if field.type and value and (inner := types.get(field.type)) is not None:
+            if field.form and type(value) is not (list if field.form == "[" else dict):
+                return False
+            parts = (value,) if not field.form else value if field.form == "[" else value.values()
+            for part in parts:
+                if type(part) is not dict or not _is_known(part, inner, types):
+                    return False
+    return True
 
 
 def document_errors(document: object) -> Iterator[Problem]:

@@ -208,15 +208,19 @@ def _requirements(resources: Fields, path: str, check_name: fe.Check) -> FieldEr
 
 def _is_plain(limits: Fields, requested: Fields) -> bool:
     """Whether these are amounts of cpu and memory without errors, as most are."""
-    for amounts in (limits, requested):
-        for name, value in amounts.items():
-            count = nano(value)
-            if name not in CONTAINER_RESOURCES or count is None or count < 0:
-                return False
-    return not any(
-        name in limits and (nano(value) or 0) > (nano(limits[name]) or 0)
-        for name, value in requested.items()
-    )
+    limit_counts = {}
+    for name, value in limits.items():
+        count = nano(value)
+        if name not in CONTAINER_RESOURCES or count is None or count < 0:
+            return False
+        limit_counts[name] = count
+    for name, value in requested.items():
+        count = nano(value)
+        if name not in CONTAINER_RESOURCES or count is None or count < 0:
+            return False
+        if count > limit_counts.get(name, count):
+            return False
+    return True
 
 
 def _amount(name: str, value: object, path: str, check_name: fe.Check) -> FieldErrors:

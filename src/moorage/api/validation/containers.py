@@ -93,15 +93,17 @@ def _container(container: Fields, path: str, context: PodContext) -> FieldErrors
         yield fe.required(f"{path}.image")
     elif image != image.strip():
         yield fe.invalid(f"{path}.image", image, "must not have leading or trailing whitespace")
-    yield from fe.one_of(container, path, "terminationMessagePolicy", _MESSAGE_POLICIES)
     # Most containers have few of these fields.
+    if "terminationMessagePolicy" in container:
+        yield from fe.one_of(container, path, "terminationMessagePolicy", _MESSAGE_POLICIES)
     if "ports" in container:
         yield from _ports(fe.items(container, "ports"), f"{path}.ports")
     if "env" in container or "envFrom" in container:
         yield from _environment(container, path)
     if "volumeMounts" in container or "volumeDevices" in container:
         yield from _mounts(container, path, context.volumes)
-    yield from fe.one_of(container, path, "imagePullPolicy", _PULL_POLICIES)
+    if "imagePullPolicy" in container:
+        yield from fe.one_of(container, path, "imagePullPolicy", _PULL_POLICIES)
     if resources := fe.mapping(container, "resources"):
         yield from amounts.container_resources(resources, context.claims, f"{path}.resources")
     if "securityContext" in container:

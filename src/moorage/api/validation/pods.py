@@ -49,8 +49,11 @@ def pod_spec(spec: Fields, path: str, pod_labels: Fields) -> FieldErrors:
     yield from amounts.pod_resources(spec, path)
     if fe.flag(spec, "hostNetwork"):
         yield from containers.host_network_ports(spec, path)
-    yield from fe.one_of(spec, path, "restartPolicy", RESTART_POLICIES)
-    yield from fe.one_of(spec, path, "dnsPolicy", _DNS_POLICIES)
+    # Most pods have few of these fields.
+    if "restartPolicy" in spec:
+        yield from fe.one_of(spec, path, "restartPolicy", RESTART_POLICIES)
+    if "dnsPolicy" in spec:
+        yield from fe.one_of(spec, path, "dnsPolicy", _DNS_POLICIES)
     if selector := fe.mapping(spec, "nodeSelector"):
         yield from names.label_map(selector, f"{path}.nodeSelector")
     if security := fe.mapping(spec, "securityContext"):
