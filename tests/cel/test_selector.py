@@ -54,7 +54,7 @@ def test_name_with_a_domain_is_not_in_the_domain_of_the_driver():
         ("[1]", r"must evaluate to bool or the unknown type, not list\(int\)"),
         ("device.x", "undefined field 'x'"),
         ("foo()", r"undeclared reference to 'foo' \(in container ''\)"),
-        ("1 + 'a' == 2", r"found no matching overload for '\+' applied to '\(int, string\)'"),
+        ("1 + 'a' == 2", r"found no matching overload for '_\+_' applied to '\(int, string\)'"),
         ("[1, 'a'] == []", "expected type 'int' but found 'string'"),
         ("1.all(x, true)", "cannot be range of a comprehension"),
     ],

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from moorage.cel import syntax
+from moorage.cel.lexer import syntax_error
 from moorage.cel.library import strings
 from moorage.cel.syntax import SyntaxNode
 from moorage.cel.types import CLASSES, Overload, is_wildcard
@@ -35,9 +36,9 @@ def _guards(overload: Overload, args: list[SyntaxNode]) -> Guards:
 
 def _accepts(guards: Guards, values: Sequence[Any]) -> bool:
     for index, cls in guards:
-        # The maps of a device are subclasses; bool and Uint are subclasses of int, and no ints.
+        # Maps and lists may be of subclasses; bool and Uint are subclasses of int, and no ints.
         value = values[index]
-        if type(value) is not cls and not (cls is dict and isinstance(value, dict)):
+        if type(value) is not cls and not (cls in (dict, list) and isinstance(value, cls)):
             return False
     return True
 
@@ -106,6 +107,9 @@ def folded(node: syntax.Call, values: list[Any]) -> Any:
     except CelRuntimeError as error:
         if node.function in _PARSERS:
             return None  # The reference fails at run time.
+        if node.function in ("duration", "timestamp"):
+            what = f"invalid {node.function} argument"
+            raise syntax_error(node.args[0].position, what) from None
         raise CelCompileError(f"program instantiation failed: {error}") from None
 
 
@@ -116,12 +120,10 @@ def folded_cost(node: syntax.Call) -> int:
     return cost(*values) if cost and node.function in _PARSERS else 0
 
 
-def validate_regex(pattern: Any) -> None:
+def validate_regex(pattern: syntax.Literal) -> None:
     """Raise CelCompileError for a literal that is no regular expression."""
-    if isinstance(pattern, str):
+    if isinstance(pattern.value, str):
         try:
-            strings.compiled(pattern)
-        except CelRuntimeError as error:
-            raise CelCompileError(
-                f"compilation failed: ERROR: invalid matches argument: {error}"
-            ) from None
+            strings.compiled(pattern.value)
+        except CelRuntimeError:
+            raise syntax_error(pattern.position, "invalid matches argument") from None

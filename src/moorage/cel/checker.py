@@ -1,10 +1,11 @@
 """The type checker: sets the types of nodes, the slots of variables, the overloads of calls."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from moorage.cel import syntax
-from moorage.cel.lexer import syntax_error
+from moorage.cel.lexer import CelSyntaxError, syntax_error
 from moorage.cel.syntax import SyntaxNode
 from moorage.cel.types import (
     ANY,
@@ -25,14 +26,33 @@ from moorage.cel.types import (
 )
 from moorage.cel.values import TypeValue, Uint
 
-DEVICE_SLOT = 1  # Slot 0 of a frame has the budget.
-DEVICE_FIELDS = {
-    "driver": STRING,
-    "attributes": Type("map", (STRING, Type("map", (STRING, ANY)))),
-    "capacity": Type("map", (STRING, Type("map", (STRING, QUANTITY)))),
-    "allowMultipleAllocations": BOOL,
-}
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """What an expression may refer to, besides the functions of the libraries.
+
+    Variables get slots from 1 on, in this order: slot 0 of a frame has the budget. `fields` are
+    those of the types that are neither lists nor maps, by name of the type. `without` are the
+    functions and macros that expressions of this environment do not have.
+    """
+
+    variables: Mapping[str, Type]
+    fields: Mapping[str, Mapping[str, Type]]
+    without: frozenset[str] = frozenset()
+
+
 _DEVICE = Type("kubernetes.DRADevice")
+DEVICES = Environment(
+    {"device": _DEVICE},
+    {
+        _DEVICE.name: {
+            "driver": STRING,
+            "attributes": Type("map", (STRING, Type("map", (STRING, ANY)))),
+            "capacity": Type("map", (STRING, Type("map", (STRING, QUANTITY)))),
+            "allowMultipleAllocations": BOOL,
+        }
+    },
+)
 _LITERALS = {bool: BOOL, int: INT, Uint: UINT, float: DOUBLE, str: STRING, bytes: BYTES}
 _ORDERED = frozenset(
     (
@@ -51,24 +71,48 @@ _NOT_NULLABLE = frozenset(
     ("bool", "int", "uint", "double", "string", "bytes", "list", "map", "type")
 )
 _NUMERIC = frozenset(("int", "uint", "double"))
+# The names of operators in messages.
+_OPERATOR_NAMES = {
+    "in": "@in",
+    **{sign: f"_{sign}_" for sign in ("+", "-", "*", "/", "%", "==", "!=", "<", "<=", ">", ">=")},
+}
 
 
 class Checker:
     """Checks one expression."""
 
-    def __init__(self) -> None:
+    def __init__(self, environment: Environment) -> None:
+        self.environment = environment
         self.bindings = TypeBindings()
-        self.scope: dict[str, tuple[Type, int]] = {"device": (_DEVICE, DEVICE_SLOT)}
-        self.frame_size = DEVICE_SLOT + 1
+        self.scope: dict[str, tuple[Type, int]] = {
+            name: (type_, slot)
+            for slot, (name, type_) in enumerate(environment.variables.items(), start=1)
+        }
+        self.frame_size = 1 + len(self.scope)
+        self.used: set[str] = set()  # names of variables
+        self.errors: list[CelSyntaxError] = []
         self.formats = 0  # calls of `format` around the current node
         # Elements of list and map literals, their type and that of the first element.
         self.literals: list[tuple[SyntaxNode, Type, Type]] = []
         self._rules: dict[type, Callable[[Any], Type]] = syntax.rules_of(self)
 
     def check(self, node: SyntaxNode) -> Type:
-        """The type of a node; raises CelCompileError."""
-        node.type = self._rules[type(node)](node)
+        """The type of a node; an ill-typed one is dyn, and its error is kept."""
+        try:
+            node.type = self._rules[type(node)](node)
+        except CelSyntaxError as error:
+            self.errors.append(error)
+            node.type = DYN
         return node.type
+
+    def check_all(self, tree: SyntaxNode) -> Type:
+        """The type of an expression; raises the first of its errors."""
+        type_ = self.bindings.resolve(self.check(tree))
+        if not self.errors:
+            self._check_literals()
+        for error in self.errors:
+            raise error
+        return type_
 
     def _substituted(self, node: SyntaxNode) -> Type:
         return self.bindings.substitute(self.check(node))
@@ -78,6 +122,7 @@ class Checker:
 
     def _ident(self, node: syntax.Ident) -> Type:
         if node.name in self.scope:
+            self.used.add(node.name)
             type_, node.slot = self.scope[node.name]
             return type_
         if node.name in CLASSES or node.name == "dyn":
@@ -98,10 +143,11 @@ class Checker:
         return Type("optional_type", (result,)) if viral or node.optional else result
 
     def _field(self, node: syntax.Select, operand: Type) -> Type:
-        if operand == _DEVICE:
-            if node.name not in DEVICE_FIELDS:
+        fields = self.environment.fields.get(operand.name)
+        if fields is not None:
+            if node.name not in fields:
                 raise syntax_error(node.position, f"undefined field '{node.name}'")
-            return DEVICE_FIELDS[node.name]
+            return fields[node.name]
         if operand.name == "map":
             return operand.params[1]
         if is_wildcard(operand):
@@ -161,13 +207,13 @@ class Checker:
             ]
         return joined
 
-    def validate(self) -> None:
-        """Raise unless the elements of each literal have one type; `format` is exempt."""
+    def _check_literals(self) -> None:
+        """The elements of each literal must have one type; `format` is exempt."""
         for node, type_, first in self.literals:
             found, expected = self.bindings.resolve(type_), self.bindings.resolve(first)
             if found != expected:
                 what = f"expected type '{expected}' but found '{found}'"
-                raise syntax_error(node.position, what)
+                self.errors.append(syntax_error(node.position, what))
 
     def _list(self, node: syntax.ListLiteral) -> Type:
         return Type("list", (self._joined(node.items),))
@@ -197,7 +243,7 @@ class Checker:
             other = types[types[0] == NULL]
             types = [other, other] if other.name not in _NOT_NULLABLE else types
         known = OVERLOADS.get(node.function)
-        if known is None:
+        if known is None or node.function in self.environment.without:
             raise _undeclared(node, node.function)
         results = []
         for overload in known:
@@ -215,10 +261,12 @@ class Checker:
         fits = is_wildcard(left) or is_wildcard(right) or left == right
         fits = fits or (left.name in _NUMERIC and right.name in _NUMERIC)
         if not fits or any(t.name not in _ORDERED and not is_wildcard(t) for t in (left, right)):
-            raise _no_overload(node, f"_{node.function}_", [left, right])
+            raise _no_overload(node, node.function, [left, right])
         return BOOL
 
     def _comprehension(self, node: syntax.Comprehension) -> Type:
+        if node.macro in self.environment.without:
+            raise _undeclared(node, node.macro)
         operand = self._substituted(node.operand)
         outer = dict(self.scope)
         for name, type_ in zip(node.variables, self._variable_types(node, operand), strict=True):
@@ -294,11 +342,14 @@ def _qualified_name(node: SyntaxNode | None) -> str:
     return ""
 
 
-def _undeclared(node: SyntaxNode, name: str) -> Exception:
+def _undeclared(node: SyntaxNode, name: str) -> CelSyntaxError:
     return syntax_error(node.position, f"undeclared reference to '{name}' (in container '')")
 
 
-def _no_overload(node: SyntaxNode, function: str, types: list[Type]) -> Exception:
+def _no_overload(node: SyntaxNode, function: str, types: list[Type]) -> CelSyntaxError:
+    member = isinstance(node, syntax.Call) and node.target is not None
+    target = str(types.pop(0)) + "." if member else ""
     shown = ", ".join(map(str, types))
-    what = f"found no matching overload for '{function}' applied to '({shown})'"
+    name = _OPERATOR_NAMES.get(function, function)
+    what = f"found no matching overload for '{name}' applied to '{target}({shown})'"
     return syntax_error(node.position, what)

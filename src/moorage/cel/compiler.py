@@ -172,7 +172,7 @@ class Compiler:
                 self.cost += folded_cost(node)
                 return _constant(constant)
         if node.function == "matches" and isinstance(pattern := args[-1], syntax.Literal):
-            validate_regex(pattern.value)
+            validate_regex(pattern)
         codes = [self.emit(arg) for arg in args]
         if node.function in _ORDERINGS:
             self.cost += 1

@@ -32,9 +32,25 @@ class Token:
     value: Any = None
 
 
-def syntax_error(position: int, what: str) -> CelCompileError:
+class CelSyntaxError(CelCompileError):
+    """A compile error at a position of the expression."""
+
+    def __init__(self, position: int, what: str) -> None:
+        super().__init__(f"compilation failed: ERROR: <input>:1:{position + 1}: {what}")
+        self.position = position
+        self.what = what
+
+    def located(self, text: str) -> str:
+        """The error with its line and column, and the line itself with a mark below it."""
+        before = text[: self.position]
+        row, column = before.count("\n"), self.position - (before.rfind("\n") + 1)
+        line = text.split("\n")[row]
+        return f"ERROR: <input>:{row + 1}:{column + 1}: {self.what}\n | {line}\n | {'.' * column}^"
+
+
+def syntax_error(position: int, what: str) -> CelSyntaxError:
     """A compile error with the column that it is at."""
-    return CelCompileError(f"compilation failed: ERROR: <input>:1:{position + 1}: {what}")
+    return CelSyntaxError(position, what)
 
 
 def tokens(text: str) -> list[Token]:
@@ -44,9 +60,9 @@ def tokens(text: str) -> list[Token]:
     while position < len(text):
         match = _TOKEN.match(text, position)
         if match is None:
-            raise syntax_error(
-                position, f"Syntax error: token recognition error at: {text[position]!r}"
-            )
+            unread = text[position : position + 2]
+            what = f"Syntax error: token recognition error at: '{unread}'"
+            raise syntax_error(position, what)
         kind, start, position = str(match.lastgroup), position, match.end()
         if kind == "string":
             value, position = _string(text, match[0], position)

@@ -7,7 +7,7 @@ from functools import cached_property, lru_cache
 from typing import Any
 
 from moorage.cel import syntax
-from moorage.cel.checker import Checker
+from moorage.cel.checker import DEVICES, Checker
 from moorage.cel.compiler import Compiler
 from moorage.cel.types import ANY, BOOL, type_name
 from moorage.cel.values import (
@@ -97,9 +97,8 @@ class CelSelector:
     def __init__(self, expression: str) -> None:
         self.expression = expression
         tree = syntax.parse(expression)
-        checker, compiler = Checker(), Compiler()
-        type_ = checker.bindings.resolve(checker.check(tree))
-        checker.validate()
+        checker, compiler = Checker(DEVICES), Compiler()
+        type_ = checker.check_all(tree)
         if type_ not in (BOOL, ANY):
             raise CelCompileError(f"must evaluate to bool or the unknown type, not {type_}")
         self._run = compiler.emit(tree)

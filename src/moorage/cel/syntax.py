@@ -158,7 +158,7 @@ _MACROS = {
     ("transformMapEntry", 3): (2, False),
     ("transformMapEntry", 4): (2, True),
 }
-_RESERVED = frozenset(
+RESERVED = frozenset(
     (
         "as",
         "break",
@@ -180,9 +180,16 @@ _RESERVED = frozenset(
         "while",
     )
 )
-_CONSTANTS = {"true": True, "false": False, "null": None}
+CONSTANTS = {"true": True, "false": False, "null": None}
 _LEVELS = (("||",), ("&&",), ("<", "<=", ">", ">=", "==", "!=", "in"), ("+", "-"), ("*", "/", "%"))
 _PRECEDENCE = {operator: level for level, group in enumerate(_LEVELS) for operator in group}
+
+
+# What an operand may begin with, as the reference lists it.
+_OPERANDS = (
+    "{'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT,"
+    " STRING, BYTES, IDENTIFIER}"
+)
 
 
 def parse(text: str) -> SyntaxNode:
@@ -214,13 +221,15 @@ class _Parser:
         token = self.accept(text)
         if token is None:
             found = self.token
-            what = f"Syntax error: mismatched input '{found.text[:40]}' expecting '{text}'"
-            raise syntax_error(found.position, what)
+            what = f"mismatched input '{found.text[:40]}' expecting '{text}'"
+            if found.kind == "end":
+                what = f"missing '{text}' at '<EOF>'"
+            raise syntax_error(found.position, f"Syntax error: {what}")
         return token
 
     def name(self) -> Token:
         token = self.token
-        if token.kind != "name" or token.text in _CONSTANTS or token.text == "in":
+        if token.kind != "name" or token.text in CONSTANTS or token.text == "in":
             raise syntax_error(token.position, f"Syntax error: unexpected '{token.text[:40]}'")
         self.at += 1
         return token
@@ -287,15 +296,18 @@ class _Parser:
             return self.list_literal(token)
         if self.accept("{"):
             return self.map_literal(position)
-        if token.kind == "name" and token.text in _CONSTANTS:
+        if token.kind == "name" and token.text in CONSTANTS:
             self.at += 1
-            return Literal(_CONSTANTS[token.text], position=position)
-        self.accept(".")  # A leading dot is an absolute name; there is no container.
+            return Literal(CONSTANTS[token.text], position=position)
+        leading = self.accept(".")  # An absolute name; there is no container.
+        if not leading and (token.kind != "name" or token.text == "in"):
+            what = f"mismatched input '{token.text[:40]}' expecting {_OPERANDS}"
+            raise syntax_error(position, f"Syntax error: {what}")
         name = self.name()
-        if name.text in _RESERVED:
+        if name.text in RESERVED:
             raise syntax_error(position, f"reserved identifier: {name.text}")
-        if self.accept("("):
-            return self.call(name, None)
+        if opening := self.accept("("):
+            return self.call(name, None, opening)
         return Ident(name.text, position=position)
 
     def suffixes(self, node: SyntaxNode) -> SyntaxNode:
@@ -305,8 +317,8 @@ class _Parser:
                 node = _deep(Select(node, self.name().text, optional=True, position=position), node)
             elif self.accept("."):
                 name = self.name()
-                if self.accept("("):
-                    node = self.call(name, node)
+                if opening := self.accept("("):
+                    node = self.call(name, node, opening)
                 else:
                     node = _deep(Select(node, name.text, position=position), node)
             elif opening := self.accept("[", "[?"):
@@ -345,15 +357,16 @@ class _Parser:
         nodes = [node for key, value, _ in entries for node in (key, value)]
         return _deep(MapLiteral(entries, position=position), *nodes)
 
-    def call(self, name: Token, target: SyntaxNode | None) -> SyntaxNode:
+    def call(self, name: Token, target: SyntaxNode | None, opening: Token) -> SyntaxNode:
+        """A call or macro; its position is that of the parenthesis, as in the reference."""
         args: list[SyntaxNode] = []
         while not self.accept(")"):
             if args:
                 self.expect(",")
             args.append(self.expression())
-        macro = _expand(name, target, args)
+        macro = _expand(name.text, target, args, opening.position)
         return macro or _deep(
-            Call(name.text, target, args, position=name.position),
+            Call(name.text, target, args, position=opening.position),
             *([target] if target else []),
             *args,
         )
@@ -372,32 +385,29 @@ def _operation(operator: Token, left: SyntaxNode, right: SyntaxNode) -> SyntaxNo
     return _deep(node, left, right)
 
 
-def _expand(name: Token, target: SyntaxNode | None, args: list[SyntaxNode]) -> SyntaxNode | None:
-    position = name.position
+def _expand(
+    name: str, target: SyntaxNode | None, args: list[SyntaxNode], position: int
+) -> SyntaxNode | None:
     if target is None:
-        if name.text != "has" or len(args) != 1:
+        if name != "has" or len(args) != 1:
             return None
         select = args[0]
         if not isinstance(select, Select) or select.optional:
             raise syntax_error(position, "invalid argument to has() macro")
         select.test = True
+        select.position = position
         return select
-    if (
-        isinstance(target, Ident)
-        and target.name == "cel"
-        and name.text == "bind"
-        and len(args) == 3
-    ):
+    if isinstance(target, Ident) and target.name == "cel" and name == "bind" and len(args) == 3:
         names = _variables(args[:1])
         node = Comprehension("bind", args[1], names, None, args[2], position=position)
         return _deep(node, *args)
-    shape = _MACROS.get((name.text, len(args)))
+    shape = _MACROS.get((name, len(args)))
     if shape is None:
         return None
     count, filtered = shape
     names = _variables(args[:count])
     where = args[count] if filtered else None
-    node = Comprehension(name.text, target, names, where, args[-1], position=position)
+    node = Comprehension(name, target, names, where, args[-1], position=position)
     return _deep(node, target, *args)
 
 

@@ -30,9 +30,8 @@ class Type:
     params: tuple["Type", ...] = ()
 
     def __str__(self) -> str:
-        if not self.params:
-            return self.name
-        return f"{self.name}({', '.join(map(str, self.params))})"
+        name = _SHOWN.get(self.name, self.name)
+        return f"{name}({', '.join(map(str, self.params))})" if self.params else name
 
 
 BOOL, INT, UINT, DOUBLE = Type("bool"), Type("int"), Type("uint"), Type("double")
@@ -41,6 +40,12 @@ DYN = Type("dyn")
 ANY = Type("any")  # Of device attributes; as DYN, but a selector may also return it.
 QUANTITY = Type("kubernetes.Quantity")
 
+# Names in messages that differ from those of the types.
+_SHOWN = {
+    "google.protobuf.Timestamp": "timestamp",
+    "google.protobuf.Duration": "duration",
+    "null_type": "null",
+}
 # Short names in signatures.
 _ALIASES = {
     "timestamp": "google.protobuf.Timestamp",
@@ -158,7 +163,7 @@ def is_wildcard(type_: Type) -> bool:
 
 def type_name(value: Any) -> str:
     """CEL's name of a value's type."""
-    kind = dict if isinstance(value, dict) else type(value)
+    kind = next((cls for cls in (dict, list) if isinstance(value, cls)), type(value))
     return next((name for name, cls in CLASSES.items() if cls is kind), kind.__name__)
 
 

@@ -5,6 +5,7 @@ bytes, None, list and dict; the classes here are the rest. Python says `True == 
 compare values with `equal`.
 """
 
+import copy
 import math
 import re
 from collections.abc import Callable, Iterable
@@ -160,7 +161,9 @@ def equal(a: Any, b: Any) -> bool:
     if kind in NUMBERS and other in NUMBERS:
         return bool(a == b)
     if isinstance(a, list) and isinstance(b, list):
-        return len(a) == len(b) and all(map(equal, a, b))
+        if len(a) != len(b):
+            return False
+        return a.has_all(b) if isinstance(a, SetList) else all(map(equal, a, b))
     if isinstance(a, dict) and isinstance(b, dict):
         return len(a) == len(b) and all(
             has_key(b, key) and equal(value, lookup(b, key)) for key, value in a.items()
@@ -177,6 +180,43 @@ def require_order(items: list[Any]) -> None:
         raise no_such_overload()
     if float in kinds and any(item != item for item in items):
         raise CelRuntimeError("NaN values cannot be ordered")
+
+
+class SetList(list[Any]):
+    """A list whose order has no meaning (`x-kubernetes-list-type: set`)."""
+
+    def by_key(self, items: list[Any]) -> dict[Any, Any]:
+        """Items by what identifies them: for a set, themselves."""
+        return {_hashable(item): item for item in items}
+
+    def has_all(self, items: list[Any]) -> bool:
+        """Whether each item equals the element that it is identified with."""
+        own = self.by_key(self)
+        return all(key in own and equal(own[key], i) for key, i in self.by_key(items).items())
+
+    def __add__(self, items: list[Any]) -> "SetList":
+        """The union: elements of this list keep their places, new ones are appended."""
+        merged = copy.copy(self)
+        merged[:] = {**self.by_key(self), **self.by_key(items)}.values()
+        return merged
+
+
+class KeyedList(SetList):
+    """A list of objects that are identified by keys (`x-kubernetes-list-type: map`)."""
+
+    def __init__(self, items: Iterable[Any] = (), keys: tuple[str, ...] = ()) -> None:
+        super().__init__(items)
+        self.keys = keys
+
+    def by_key(self, items: list[Any]) -> dict[Any, Any]:
+        """Items by the values of their keys."""
+        return {_hashable([item.get(key) for key in self.keys]): item for item in items}
+
+
+def _hashable(value: Any) -> Any:
+    if isinstance(value, dict):
+        return frozenset((key, _hashable(each)) for key, each in value.items())
+    return tuple(map(_hashable, value)) if isinstance(value, list) else (type(value), value)
 
 
 class BoolMap(dict[Any, Any]):
@@ -238,7 +278,7 @@ def weight(value: Any) -> int:
         item = pending.pop()
         kind = type(item)
         total += 1
-        if kind is list:
+        if isinstance(item, list):
             pending += item
         elif kind is str or kind is bytes:
             total += len(item) // 10

@@ -16,7 +16,8 @@ import msgspec
 from msgspec import structs
 
 from moorage.cluster import status_errors
-from moorage.cluster.objects import custom_schemas, validation
+from moorage.cluster.objects import custom_rules, custom_schemas, validation
+from moorage.cluster.objects.custom_rules import RuleTree
 from moorage.cluster.patches import apply
 from moorage.cluster.patches.apply import FieldManager
 from moorage.cluster.patches.list_rules import BUILT_IN_KINDS, MergeRules, SchemaRules
@@ -48,6 +49,7 @@ class ApiServer:
         self.now = now
         self.random = random
         self.registry = ResourceRegistry(store.each(DEFINITIONS))
+        self._rules: dict[Resource, RuleTree | None] = {}  # of custom resources
         store.subscribe(self._observe_definition)
         for resource, obj in create.initial_objects():
             if store.find(resource, "", obj["metadata"]["name"]) is None:
@@ -133,12 +135,14 @@ class ApiServer:
         match subresource:
             case "status" | "approval":
                 new = update.update_status(resource, before.object, obj)
+                if resource.custom:
+                    new = self._completed(resource, new, before.object)
             case "finalize":
                 new = update.update_finalizers(resource, before.object, obj)
             case "resize":
                 new = update.update_resources(before.object, obj)
             case _:
-                obj = self._completed(resource, deep_copy(obj))
+                obj = self._completed(resource, deep_copy(obj), before.object)
                 new = update.update_object(resource, before.object, obj)
         if managed is not None:
             new = {**new, "metadata": {**new["metadata"], "managedFields": managed}}
@@ -151,14 +155,16 @@ class ApiServer:
             new = apply.record_update(before.object, new, owner, self.store.clock(), rules)
         return new if dry_run else self._write(resource, new)
 
-    def _completed(self, resource: Resource, obj: Object) -> Object:
+    def _completed(self, resource: Resource, obj: Object, before: Object | None = None) -> Object:
         """A custom resource with the defaults of its schema; raises InvalidError."""
         schema = resource.schema
         if schema is None:
             return obj
         obj, _ = custom_schemas.prune(obj, schema)
         obj = custom_schemas.fill_defaults(obj, schema)
-        if causes := list(custom_schemas.causes(obj, schema)):
+        if resource not in self._rules:
+            self._rules[resource] = custom_rules.compile_rules(schema)
+        if causes := custom_rules.validate(obj, before, schema, self._rules[resource]):
             raise validation.invalid_object(resource, str(obj["metadata"].get("name", "")), causes)
         return obj
 
@@ -232,6 +238,7 @@ class ApiServer:
     def _observe_definition(self, change: Change) -> None:
         if change.resource is not DEFINITIONS:
             return
+        self._rules.clear()
         if change.type == DELETED:
             self.registry.forget(change.object["metadata"]["name"])
         else:

@@ -1,6 +1,6 @@
 """Structural schemas of custom resources: pruning, defaults and validation.
 
-Rules in CEL (`x-kubernetes-validations`) and formats are not evaluated.
+`custom_rules` evaluates their rules in CEL.
 """
 
 import copy
@@ -13,6 +13,8 @@ import msgspec
 from moorage.api.schema import fields, messages
 from moorage.cel.library import strings
 from moorage.cel.values import CelRuntimeError
+from moorage.cluster.objects.correlation import Correlation, has_keys, key_of
+from moorage.cluster.objects.formats import has_format
 from moorage.cluster.status_errors import StatusCause
 from moorage.controllers.objects import Object
 
@@ -100,22 +102,35 @@ def fill_defaults(value: Any, schema: Any) -> Any:
     return value
 
 
-def causes(value: Any, schema: Any, path: str = "") -> Iterator[StatusCause]:
-    """The rules of a schema that a value violates."""
+def causes(
+    value: Any, schema: Any, path: str = "", before: Correlation | None = None
+) -> Iterator[StatusCause]:
+    """The rules of a schema that a value violates.
+
+    Of an update, `before` is what the value replaces: unchanged parts are exempt.
+    """
+    found = list(_causes(value, schema, path, before))
+    if found and (before is None or not before.is_unchanged):
+        yield from found
+
+
+def _causes(
+    value: Any, schema: Any, path: str, before: Correlation | None
+) -> Iterator[StatusCause]:
     if not isinstance(schema, dict):
         return
     if not _has_type(value, schema):
         want = "integer,string" if schema.get(_INT_OR_STRING) else schema.get("type")
         got = _type_name(value)
-        yield _invalid(path, got, f'{_in_body(path)} must be of type {want}: "{got}"')
+        yield _wrong_type(path, got, want)
         return
     yield from _value_causes(value, schema, path)
     if isinstance(value, dict):
-        yield from _object_causes(value, schema, path)
+        yield from _object_causes(value, schema, path, before)
     elif isinstance(value, list):
         items = schema.get("items")
         for i, each in enumerate(value):
-            yield from causes(each, items, f"{path}[{i}]")
+            yield from causes(each, items, f"{path}[{i}]", before.index(i) if before else None)
     yield from _combination_causes(value, schema, path)
 
 
@@ -139,7 +154,9 @@ def _type_name(value: Any) -> str:
     return "null"
 
 
-def _object_causes(value: dict[str, Any], schema: Schema, path: str) -> Iterator[StatusCause]:
+def _object_causes(
+    value: dict[str, Any], schema: Schema, path: str, before: Correlation | None
+) -> Iterator[StatusCause]:
     for name in schema.get("required") or ():
         if name not in value:
             yield StatusCause("FieldValueRequired", "Required value", _join(path, name))
@@ -147,7 +164,8 @@ def _object_causes(value: dict[str, Any], schema: Schema, path: str) -> Iterator
     for key, each in value.items():
         if not path and key in _OBJECT_FIELDS:
             continue
-        yield from causes(each, properties.get(key, more), _join(path, key))
+        inner = before.key(key) if before else None
+        yield from causes(each, properties.get(key, more), _join(path, key), inner)
     yield from _count_causes(len(value), schema, path, "Properties")
 
 
@@ -183,6 +201,8 @@ def _text_causes(value: str, schema: Schema, path: str) -> Iterator[StatusCause]
     if high is not None and len(value) > high:
         text = f"Too long: may not be more than {high} bytes"
         yield StatusCause("FieldValueTooLong", text, path)
+    if not has_format(value, schema.get("format")):
+        yield _wrong_type(path, value, schema["format"])
     if pattern and not _matches(pattern, value):
         yield _invalid(path, value, f"{_in_body(path)} should match '{pattern}'")
 
@@ -224,6 +244,39 @@ def _combination_causes(value: Any, schema: Schema, path: str) -> Iterator[Statu
         yield _invalid(path, value, f'"{path}" must not validate the schema (not)')
 
 
+def duplicates(value: Any, schema: Any, path: str = "") -> Iterator[StatusCause]:
+    """Elements that a list repeats although it is a set, or has keys."""
+    if not isinstance(schema, dict):
+        return
+    if isinstance(value, dict):
+        properties, more = schema.get("properties") or {}, schema.get("additionalProperties")
+        for key, each in value.items():
+            if key in properties:
+                yield from duplicates(each, properties[key], _join(path, key))
+            else:
+                yield from duplicates(each, more, f"{path}[{key}]")
+    elif isinstance(value, list):
+        if has_keys(schema) or schema.get("x-kubernetes-list-type") == "set":
+            yield from _repeated(value, schema, path)
+        for i, each in enumerate(value):
+            yield from duplicates(each, schema.get("items"), f"{path}[{i}]")
+
+
+def _repeated(items: list[Any], schema: Schema, path: str) -> Iterator[StatusCause]:
+    """The first repetition of each element that is repeated."""
+    counts: dict[Any, int] = {}
+    keys = schema.get("x-kubernetes-list-map-keys") or ()
+    for i, each in enumerate(items):
+        key = (
+            key_of(each, schema) if has_keys(schema) else msgspec.json.encode(each, order="sorted")
+        )
+        counts[key] = counts.get(key, 0) + 1
+        if counts[key] == 2:
+            shown = {name: each[name] for name in keys if name in each} if keys else each
+            text = f"Duplicate value: {_shown(shown)}"
+            yield StatusCause("FieldValueDuplicate", text, f"{path}[{i}]")
+
+
 def _join(path: str, name: str) -> str:
     return f"{path}.{name}" if path else name
 
@@ -234,6 +287,11 @@ def _in_body(path: str) -> str:
 
 def _shown(value: Any) -> str:
     return msgspec.json.encode(value).decode()[:200]
+
+
+def _wrong_type(path: str, value: str, want: Any) -> StatusCause:
+    text = f'Invalid value: {_shown(value)}: {_in_body(path)} must be of type {want}: "{value}"'
+    return StatusCause("FieldValueTypeInvalid", text, path)
 
 
 def _invalid(path: str, value: Any, rule: str) -> StatusCause:

@@ -18,7 +18,7 @@ from moorage.api.meta import KubeObject
 from moorage.api.pod_groups import PodGroup, Workload
 from moorage.api.validation.field_errors import FieldError
 from moorage.api.validation.names import MAX_LABEL, label_problems
-from moorage.cluster.objects import device_rules
+from moorage.cluster.objects import definition_rules, device_rules
 from moorage.cluster.objects.structs import Definition, struct_of
 from moorage.cluster.resources import Resource
 from moorage.cluster.status_errors import BadRequestError, InvalidError, StatusCause
@@ -77,6 +77,8 @@ def validate_rules(
     causes = [StatusCause(error.reason, error.message, error.field) for error in errors]
     if (rules := _RULES.get(kind)) is not None:
         causes += [_cause(*each) for each in rules(typed)]
+    if kind == "CustomResourceDefinition":
+        causes += definition_rules.validate(obj)
     if causes:
         raise invalid_object(resource, typed.name, causes)
 
