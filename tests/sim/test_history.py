@@ -152,9 +152,14 @@ def test_no_room(pod, others, problem):
             id="stale",
         ),
         pytest.param(
-            [Added(make_pod(version="10")), Added(make_pod(uid="x", version="9"))],
-            {"x": "9"},
+            [Added(make_pod(version="10")), Added(make_pod(uid="x", version="11"))],
+            {"x": "11"},
             id="another UID",
+        ),
+        pytest.param(
+            [Added(make_pod(version="10")), Added(make_pod(uid="x", version="9"))],
+            {"web": "10"},
+            id="an earlier pod of the same name",
         ),
         pytest.param(
             [Added(WEB), Listed(Pod, (make_pod("a"),))], {"a": "1"}, id="a listing is the truth"

@@ -10,7 +10,8 @@
     node new, changed, gone           update table                   what changed
     any other object                  kept for plugins to read       kind and action
 
-Observations may be late, repeated or stale: an older version than the known one is dropped.
+Observations may be late, repeated or stale: an older version than the known one is dropped, also
+one of an earlier object of the same name.
 """
 
 from collections.abc import Mapping
@@ -107,11 +108,11 @@ class EventHandlers:
         if meta.uid in self._gone and version(new) <= self._gone[meta.uid] != NO_VERSION:
             return
         if old is not None and old is not new:
+            if is_older(new, old):
+                return
             if old.metadata.uid != meta.uid:
                 self._pod_gone(old, now)
                 old = None
-            elif NO_VERSION < version(new) < version(old):
-                return
             elif old.spec.node_name and not new.spec.node_name:
                 return  # A pod never loses its node, so this is an older version.
         if new.is_terminal:
@@ -245,7 +246,7 @@ class EventHandlers:
 
     def _object_gone(self, obj: KubeObject, now: float) -> None:
         old = self._cluster.get(type(obj), obj.key)
-        if old is not None:
+        if old is not None and old.uid == obj.uid:
             self._cluster.drop(old)
             self._queue.move_all(
                 ClusterEvent(updates.resource_of(old), Action.DELETE), old, None, now
@@ -259,5 +260,5 @@ def version(obj: KubeObject) -> int:
 
 
 def is_older(new: KubeObject, old: KubeObject) -> bool:
-    """Whether a version is older than the known one."""
-    return new.uid == old.uid and NO_VERSION < version(new) < version(old)
+    """Whether an object is older than the known one of its name."""
+    return NO_VERSION < version(new) < version(old)

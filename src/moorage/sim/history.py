@@ -51,7 +51,7 @@ class ObservedState:
     def __init__(self) -> None:
         self.pods: dict[str, Pod] = {}
         self.nodes: dict[str, Node] = {}
-        self._gone: set[str] = set()
+        self._gone: dict[str, int] = {}  # UID -> the last version of a pod that is gone
 
     def observe(self, observation: Observation) -> None:
         """Apply an observation."""
@@ -79,8 +79,13 @@ class ObservedState:
         if isinstance(obj, Pod):
             if obj.is_terminal:  # A lookup may return a pod that a watch does not show.
                 self._remove(obj)
-            elif obj.uid not in self._gone and not _is_older(obj, self.pods.get(obj.key)):
-                self.pods[obj.key] = obj
+                return
+            known = self.pods.get(obj.key)
+            if _version(obj) <= self._gone.get(obj.uid, 0) or _is_older(obj, known):
+                return
+            if known is not None and known.uid != obj.uid:
+                self._gone[known.uid] = _version(known)
+            self.pods[obj.key] = obj
         elif isinstance(obj, Node) and not _is_older(obj, self.nodes.get(obj.name)):
             self.nodes[obj.name] = obj
 
@@ -88,8 +93,13 @@ class ObservedState:
         known = self._known(type(obj))
         found = known.get(obj.key)
         if isinstance(obj, Pod):
-            # Without a version: the storage went back, and the same pod may come again.
-            (self._gone.add if obj.metadata.resource_version else self._gone.discard)(obj.uid)
+            if obj.metadata.resource_version:
+                # A list that lacks the pod shows no version; a later one is not gone.
+                last = [each for each in (obj, found) if each is not None and each.uid == obj.uid]
+                versions = [_version(each) for each in last]
+                self._gone[obj.uid] = max(*versions, self._gone.get(obj.uid, 0))
+            else:  # The storage went back, and the same pod may come again.
+                self._gone.pop(obj.uid, None)
         if found is not None and found.uid == obj.uid:
             del known[obj.key]
 
@@ -231,6 +241,8 @@ def shortage(pod: Pod, node: Node, others: Iterable[Pod]) -> str:
 
 
 def _is_older(new: KubeObject, known: KubeObject | None) -> bool:
-    if known is None or known.uid != new.uid:
-        return False
-    return int(new.metadata.resource_version) < int(known.metadata.resource_version)
+    return known is not None and _version(new) < _version(known)
+
+
+def _version(obj: KubeObject) -> int:
+    return int(obj.metadata.resource_version)
