@@ -137,6 +137,21 @@ def test_a_list_with_earlier_versions_overrules():
     assert sorted(reflector.keys()) == ["ns/a", "ns/c", "ns/d"]
 
 
+def test_a_list_with_a_later_version_and_older_objects_overrules():
+    """Restored from a backup, then written to: a is older, b another one, c was deleted before."""
+    found, _, _ = observations(
+        listed(pod("a", 20), pod("b", 21), pod("c", 5), version="30"),
+        [line("DELETED", pod("c", 31)), gone()],
+        listed(pod("a", 4), pod("b", 3, uid="earlier"), pod("c", 5), pod("d", 35), version="40"),
+        count=4,
+    )
+    scheduler = Scheduler()
+    for observation in found:
+        scheduler.observe(observation, 0.0)
+    known = {each.name: each.metadata.resource_version for each in scheduler.known_pods()}
+    assert known == {"a": "4", "b": "3", "c": "5", "d": "35"}
+
+
 @pytest.mark.parametrize(
     "before",
     [

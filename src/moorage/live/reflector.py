@@ -13,8 +13,8 @@ core handles it in one call, and with very many pods that blocks the event loop 
 
 An API server whose storage was restored from a backup goes back to earlier versions, and a watch
 from a later one waits without an error. So the version is looked up when a watch is silent. A list
-with an earlier version than the known one overrules what is known: each difference becomes a
-deletion without a version, after which the core accepts the older object.
+overrules what is known, also with earlier versions: a deletion without a version lets the core
+accept an older object.
 """
 
 import asyncio
@@ -207,15 +207,13 @@ class Reflector:
     async def _list(self) -> None:
         began = self._clock()
         objects, version = await listing.list_all(self._client, self.kind, self._log)
-        if _is_before(version, self._newest):
+        if is_earlier := _is_before(version, self._newest):
             self._log.warning(
                 "the API server went back to an earlier version; what it lists now counts",
                 version=version,
                 known=self._newest,
             )
-            self._queue.put(self._overruling_differences(objects))
-        else:
-            self._queue.put(self._differences(objects))
+        self._queue.put(self._differences(objects, is_earlier=is_earlier))
         self._version = self._newest = version
         self._log.verbose(2, "listed", objects=len(objects), version=version)
         self.listed_at = began
@@ -224,34 +222,32 @@ class Reflector:
         self.is_synced = True
         self._settled.set()
 
-    def _differences(self, objects: list[KubeObject]) -> Iterator[Observation]:
-        """What a list changes; deletions first, because they free resources."""
-        listed = {obj.key: obj for obj in objects}
-        before, self._known = self._known, listed
-        for key, obj in before.items():
-            if key not in listed:
-                yield Deleted(obj)
-        for key, obj in listed.items():
-            old = before.get(key)
-            if old is None:
-                yield Added(obj)
-            elif not _is_same_version(old, obj):
-                yield Updated(obj)
+    def _differences(self, objects: list[KubeObject], *, is_earlier: bool) -> Iterator[Observation]:
+        """What a list changes; deletions first, because they free resources.
 
-    def _overruling_differences(self, objects: list[KubeObject]) -> Iterator[Observation]:
-        """What a list changes whose objects may be older than what the core knows.
-
-        Deletions have no version: the watch from there on may show the same versions again.
+        The core drops what is older than what it knows or knew. So before such an object there is a
+        deletion without a version, and in an earlier list all deletions are of that kind, because
+        the watch from there on may show the same versions again.
         """
         listed = {obj.key: obj for obj in objects}
         before, self._known = self._known, listed
         for key, obj in before.items():
-            if key not in listed or listed[key].uid != obj.uid:
-                yield Deleted(_without_version(obj))
+            if key not in listed:
+                yield Deleted(_without_version(obj) if is_earlier else obj)
         for key, obj in listed.items():
-            if before.get(key) != obj:  # After a restore, versions are used a second time.
+            old = before.get(key)
+            # After a restore, versions are used a second time.
+            if old is not None and (old == obj if is_earlier else _is_same_version(old, obj)):
+                continue
+            # An object that is not known, but not new either, was deleted before the restore.
+            known = self._newest if old is None else old.metadata.resource_version
+            if is_earlier or _is_before(obj.metadata.resource_version, known):
+                if old is not None and old.uid != obj.uid:
+                    yield Deleted(_without_version(old))
                 yield Deleted(_without_version(obj))
                 yield Added(obj)
+            else:
+                yield Added(obj) if old is None else Updated(obj)
 
     # Watch
 
