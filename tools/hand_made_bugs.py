@@ -46,22 +46,20 @@ BUGS = (
     Bug(
         "a list does not delete what is gone",
         "live/reflector.py",
-        "            if key not in listed:\n                yield Deleted(obj)\n"
-        "        for key, obj in listed.items():\n            old = before.get(key)",
-        "            if False:\n                yield Deleted(obj)\n"
-        "        for key, obj in listed.items():\n            old = before.get(key)",
+        "            if key not in listed:",
+        "            if False:",
     ),
     Bug(
         "pods that an earlier list hides do not come back",
         "live/reflector.py",
-        "yield Deleted(_without_version(obj))\n        for key, obj in listed",
-        "yield Deleted(obj)\n        for key, obj in listed",
+        "yield Deleted(_without_version(obj) if is_earlier else obj)",
+        "yield Deleted(obj)",
     ),
     Bug(
         "pods do not come back after an earlier list with another of their name",
         "live/reflector.py",
-        "if key not in listed or listed[key].uid != obj.uid:",
-        "if key not in listed:",
+        "yield Deleted(_without_version(old))",
+        "pass",
     ),
     Bug(
         "a watch goes on from an expired version",
@@ -103,8 +101,8 @@ BUGS = (
     Bug(
         "an older version of a pod is accepted",
         "core/event_handlers.py",
-        "            elif NO_VERSION < version(new) < version(old):\n                return",
-        "            elif False:\n                return",
+        "            if is_older(new, old):\n                return",
+        "            if False:\n                return",
     ),
     Bug(
         "a deleted pod comes back with a late event",

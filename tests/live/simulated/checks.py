@@ -1,10 +1,11 @@
 """What must hold in a simulation of the whole system, whatever the faults.
 
-CheckedScheduler   after every call of the core: its invariants; what it requests follows from
-                   what it observed; pods are tried in order; room of nominated pods is left to
-                   them; no victim is needless
+CheckedScheduler   after every call of the core: its invariants; it knows the pods and nodes that
+                   it observed, in the latest versions; what it requests follows from them; pods
+                   are tried in order; room of nominated pods is left to them; no victim is needless
 NetworkChecks      of every request: nothing is sent after the renew deadline, the holder of the
-                   lease alone binds pods, no pod is bound twice, no node has more pods than fit
+                   lease alone binds pods, after it has listed everything; a lease is taken over
+                   when it has expired; no pod is bound twice, no node has more pods than fit
 check_end          when the faults are over: no pod waits that fits, caches equal the cluster,
                    and nothing is left in any queue
 """
@@ -148,6 +149,7 @@ class CheckedScheduler(Scheduler):
                     self._requested_twice.add(uid)
         self._calls += 1
         self._check_in_flight()
+        self._check_known()
         state = self.history.state
         if self._calls % (1 + (len(state.nodes) + len(state.pods)) // FEW_OBJECTS) == 0:
             self.check_invariants()
@@ -158,6 +160,18 @@ class CheckedScheduler(Scheduler):
         priorities = [pod.priority for pod in active.values()]
         if fact.uid in active and active[fact.uid].priority < max(priorities):
             self.fail(fact.uid, f"{fact.pod} was tried before more important pods")
+
+    def _check_known(self):
+        """The core knows what was observed: nothing older, nothing that is gone."""
+        state, table = self.history.state, self.cluster.table
+        nodes = {node.name: node for node in table.nodes if node is not None}
+        both = (self._state.pods, state.pods), (nodes, state.nodes)
+        for known, observed in both:
+            if known != observed:
+                first, second = (versions(each) for each in (known, observed))
+                raise InvariantError(
+                    f"{self.name} knows {first - second}, and observed {second - first}"
+                )
 
     def _check_in_flight(self):
         """A node that was added while a pod waited on permit makes it try again."""
@@ -201,6 +215,10 @@ class CheckedScheduler(Scheduler):
         raise InvariantError(f"{self.name}: {text}\n{story}")
 
 
+def versions(objects):
+    return {(key, obj.uid, obj.metadata.resource_version) for key, obj in objects.items()}
+
+
 def host_ports(pod):
     return [p.host_port for c in pod.spec.containers for p in c.ports if p.host_port]
 
@@ -208,15 +226,18 @@ def host_ports(pod):
 class NetworkChecks:
     """Sees every request, and every change of the cluster."""
 
-    def __init__(self, loop, api, renew_deadline_seconds, *, checks_room):
+    def __init__(self, loop, api, election, *, checks_room):
         self._loop = loop
         self._api = api
-        self._renew_deadline_seconds = renew_deadline_seconds
+        self._election = election
         self._checks_room = checks_room
         self.log = []
         self.counts = defaultdict(Counter)  # process -> (verb, kind) -> requests
         self.faults = Counter()
         self._renewed_at = {}  # process -> when its last successful renewal was sent
+        self._holder = "", 0.0  # Of the lease, and when it was last renewed.
+        self._acquired_at = {}  # process -> when it became the holder
+        self._listed_at = {}  # process and kind -> when its last successful list was sent
         self._pods, self._nodes = {}, {}
         self.bound = {}  # UID -> node
         self.bound_by = {}  # UID -> process and time
@@ -233,9 +254,13 @@ class NetworkChecks:
         self.counts[process.name][verb, plural] += 1
         self.faults[fault] += 1
         if verb in FENCED and plural not in UNFENCED_KINDS:
-            deadline = self._renewed_at.get(process, -1e9) + self._renew_deadline_seconds
+            deadline = self._renewed_at.get(process, -1e9) + self._election.renew_deadline_seconds
             if now >= deadline:
                 self._fail(f"{process.name} sent {verb} {path} {now - deadline:.3f} s too late")
+        if verb == "bind":
+            for kind in ("pods", "nodes"):
+                if self._listed_at.get((process, kind), -1.0) < self._acquired_at[process.name]:
+                    self._fail(f"{process.name} sent {path}, and has not listed {kind} as leader")
 
     def sent_to_extender(self, process, verb, fault):
         self.log.append((round(self._loop.time(), 6), process.name, f"extender {verb}", "", fault))
@@ -244,6 +269,8 @@ class NetworkChecks:
         if plural == "leases" and verb in ("create", "update") and 200 <= status < 300:
             holder = msgspec.json.decode(body)["spec"].get("holderIdentity")
             self._renewed_at[process] = sent_at if holder else -1e9
+        elif verb == "list" and status == 200:
+            self._listed_at[process, plural] = sent_at
 
     def performed(self, process, request, response):
         path = request[1]
@@ -256,8 +283,20 @@ class NetworkChecks:
             if holder != process.name:
                 self._fail(f"{process.name} bound {path} while {holder} holds the lease")
 
+    def _lease_changed(self, spec):
+        """A candidate waits until the lease of another one has expired, or is released."""
+        now, (before, renewed_at) = self._loop.time(), self._holder
+        holder = spec.get("holderIdentity") or ""
+        if holder and holder != before:
+            self._acquired_at[holder] = now
+            if before and now < renewed_at + self._election.lease_duration_seconds:
+                self._fail(f"{holder} took the lease {now - renewed_at:.3f} s after {before}")
+        self._holder = holder, now
+
     def _changed(self, change):
         self.changes += change.resource in (NODES, PODS)
+        if change.resource is LEASES:  # Nodes have none here.
+            self._lease_changed(change.object["spec"])
         if change.resource is NODES:
             node = msgspec.convert(change.object, Node)
             if change.type == DELETED:
@@ -286,7 +325,10 @@ class NetworkChecks:
             self._fail(f"{pod.key} was bound to {node.name}: {problem}")
 
     def _fail(self, text):
-        raise InvariantError(f"at {self._loop.time():.3f} s: {text}")
+        error = InvariantError(f"at {self._loop.time():.3f} s: {text}")
+        # A handler of the server in between may turn an exception into a response.
+        self._loop.failures.append(error)
+        raise error
 
 
 def check_requests(live, counts):

@@ -39,10 +39,11 @@ class SimulatedLoop(asyncio.BaseEventLoop):
     def spawn(self, coroutine):
         """Start a task outside of all processes, which goes on if one is paused."""
         task = self.create_task(coroutine, context=self.outside.copy())
-        task.add_done_callback(self._ended)
+        task.add_done_callback(self.ended)
         return task
 
-    def _ended(self, task):
+    def ended(self, task):
+        """Remember the exception of a task that nothing awaits."""
         if not task.cancelled() and task.exception() is not None:
             self.failures.append(task.exception())
 

@@ -1,6 +1,8 @@
 """The API server of a simulation: `serve`'s handlers on a store in memory, without HTTP."""
 
+import bisect
 import itertools
+from operator import attrgetter
 from urllib.parse import parse_qsl, urlsplit
 
 from aiohttp import web
@@ -8,13 +10,43 @@ from simulated.loop import START
 
 from moorage.api import timestamps
 from moorage.cluster.api_server import ApiServer
-from moorage.cluster.store import Store
+from moorage.cluster.store import ResourceChangeLog, Store
 from moorage.live.transport import HttpResponse
 from moorage.serve.rest import app, reads, requests
 from moorage.serve.rest.reads import ReadRequests
 from moorage.serve.rest.responses import ObjectResponse
 
 LOG_SIZE = 400
+
+
+class CompactedLog(ResourceChangeLog):
+    """A change log whose oldest part can be dropped at any time."""
+
+    def compact(self, version):
+        dropped = bisect.bisect_right(self._changes, version, key=attrgetter("version"))
+        self.first += dropped
+        del self._changes[:dropped]
+        self.floor = max(self.floor, version)
+
+
+class CompactedStore(Store):
+    """A store whose history is dropped up to a version, for all kinds alike, as etcd does it."""
+
+    @property
+    def floor(self):
+        """The earliest version that all kinds can be listed at."""
+        return max((log.floor for log in self._logs.values()), default=self._floor)
+
+    def log(self, resource):
+        key = resource.storage_key
+        if key not in self._logs:
+            self._logs[key] = CompactedLog(self._log_size, self._floor)
+        return self._logs[key]
+
+    def compact(self, version):
+        self._floor = max(self._floor, version)
+        for log in self._logs.values():
+            log.compact(version)
 
 
 class Request:
@@ -37,7 +69,7 @@ class SimulatedServer:
 
     def __init__(self, loop, random, log_size=LOG_SIZE):
         number = itertools.count(1)
-        store = Store(
+        store = CompactedStore(
             clock=lambda: timestamps.to_text(self.now()),
             uid=lambda: f"{random.getrandbits(32):08x}-0000-4000-8000-{next(number):012x}",
             log_size=log_size,

@@ -2,9 +2,9 @@
 
     run(7)    the run of seed 7; raises InvariantError if something is wrong
 
-One to three replicas of the live scheduler run as processes on one loop. Faults of the network,
-pauses, kills, restarts, clock jumps and expired credentials end at `FAULTY_SECONDS`; then every pod
-that fits must be bound within `CALM_SECONDS`.
+One to three replicas of the live scheduler run as processes on one loop, and controllers and
+kubelets as another. Faults of the network, pauses, kills, restarts, clock jumps and expired
+credentials end at `FAULTY_SECONDS`; then every pod that fits must be bound within `CALM_SECONDS`.
 """
 
 import asyncio
@@ -49,6 +49,9 @@ ALL, FEW = (
     for off in ({}, {"disabled": OFF})
 )
 REGISTRY = Registry({Hesitate.name: Hesitate})
+PAUSES = (0.5, 5.0, 12.0, 25.0)
+# Versions that are left after a compaction.
+LEFT_VERSIONS = (0, 5, 40)
 NODE_COUNTS = (1, 2, 2, 3, 3, 4, 5, 8, 20, 60, 200)
 
 
@@ -155,15 +158,19 @@ class System:
         self.network = NetworkChecks(
             loop,
             api,
-            election.renew_deadline_seconds,
+            election,
             checks_room=not self.plan.has_stale_lists,
         )
         self.workload = Workload(api, Random(f"workload {self.seed}"), self.node_count)
         control_plane = ControlPlane(api, None, stopwatch=loop.time)
         tasks = [loop.spawn(each.run()) for each in self.replicas]
-        tasks += [loop.spawn(control_plane.run()), loop.spawn(self._change_cluster())]
+        controllers = Process(loop, "controllers")
+        controlling = controllers.spawn(control_plane.run())
+        controlling.add_done_callback(loop.ended)
+        tasks += [controlling, loop.spawn(self._change_cluster())]
         tasks += [loop.spawn(self._disturb(each)) for each in self.replicas]
-        tasks += [loop.spawn(self._rotate_token())]
+        tasks += [loop.spawn(self._rotate_token()), loop.spawn(self._compact())]
+        tasks += [loop.spawn(self._disturb_controllers(controllers))]
         try:
             await self._until(FAULTY_SECONDS + CALM_SECONDS - QUIET_SECONDS)
             before = {each: self._requests(each) for each in self.replicas}
@@ -171,6 +178,7 @@ class System:
             await self._until(FAULTY_SECONDS + CALM_SECONDS)
             self._check_end(before, self.network.changes - changes)
         finally:
+            controllers.resume()
             for replica in self.replicas:
                 if replica.task is not None and not replica.task.done():
                     replica.kill()
@@ -202,17 +210,35 @@ class System:
                 continue
             match draw.choice(("pause", "pause", "kill", "stop", "clock")):
                 case "pause":
-                    process = replica.process
-                    process.pause()
-                    left = FAULTY_SECONDS - self.loop.time()
-                    await asyncio.sleep(min(draw.choice((0.5, 5.0, 12.0, 25.0)), left))
-                    process.resume()
+                    await self._pause(replica.process, draw)
                 case "kill":
                     replica.kill()
                 case "stop":
                     replica.live.stop()
                 case "clock":
                     replica.process.clock.ahead += draw.uniform(-7200, 7200)
+
+    async def _disturb_controllers(self, controllers):
+        """Pause controllers and kubelets: pods end late, cordoned nodes get no taint."""
+        draw = Random(f"controllers {self.seed}")
+        every = draw.choice((10.0, 30.0, 1000.0))
+        while self.loop.time() < FAULTY_SECONDS:
+            await self._pause(controllers, draw)
+            await asyncio.sleep(draw.expovariate(1 / every))
+
+    async def _pause(self, process, draw):
+        process.pause()
+        left = FAULTY_SECONDS - self.loop.time()
+        await asyncio.sleep(min(draw.choice(PAUSES), left))
+        process.resume()
+
+    async def _compact(self):
+        """Drop the history, so that watches from earlier versions get 410."""
+        draw, store = Random(f"compaction {self.seed}"), self.server.api.store
+        every = draw.choice((4.0, 15.0, 1000.0))
+        while self.loop.time() < FAULTY_SECONDS:
+            await asyncio.sleep(draw.expovariate(1 / every))
+            store.compact(store.version - draw.choice(LEFT_VERSIONS))
 
     async def _rotate_token(self):
         """The old token expires before or after the new one is in the file."""

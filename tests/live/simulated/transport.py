@@ -107,9 +107,8 @@ class SimulatedTransport:
         query = dict(parse_qsl(parts.query))
         if "continue" in query:
             return path
-        version = max(
-            self.server.api.store.version - self.plan.random.randint(1, STALE_VERSIONS), 1
-        )
+        store = self.server.api.store
+        version = max(store.version - self.plan.random.randint(1, STALE_VERSIONS), store.floor)
         query |= {"resourceVersion": version, "resourceVersionMatch": "Exact"}
         return f"{parts.path}?{urlencode(query)}"
 
