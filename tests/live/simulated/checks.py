@@ -295,7 +295,8 @@ class NetworkChecks:
 
     def _changed(self, change):
         self.changes += change.resource in (NODES, PODS)
-        if change.resource is LEASES:  # Nodes have none here.
+        name = change.object["metadata"]["name"]
+        if change.resource is LEASES and name == self._election.resource_name:
             self._lease_changed(change.object["spec"])
         if change.resource is NODES:
             node = msgspec.convert(change.object, Node)
