@@ -43,6 +43,8 @@ class Resource:
     custom: bool = False
     # Whether objects are only sent to be answered, and never stored: reviews of access.
     is_review: bool = False
+    # Whether clients can only get and list its objects, which the server writes.
+    is_read_only: bool = False
     scale_paths: ScalePaths = REPLICAS
     # Of a custom resource: the singular name and the schema that its definition states.
     singular_name: str = ""
@@ -111,10 +113,20 @@ def _row(
     version: str = "v1",
     *,
     is_review: bool = False,
+    is_read_only: bool = False,
 ) -> Resource:
-    names = (short_names, subresources, categories)
     resource = Resource(
-        group, version, kind, plural, scope, *names, stored_as=stored_as, is_review=is_review
+        group,
+        version,
+        kind,
+        plural,
+        scope,
+        short_names,
+        subresources,
+        categories,
+        stored_as=stored_as,
+        is_review=is_review,
+        is_read_only=is_read_only,
     )
     BUILT_IN.append(resource)
     return resource
@@ -130,6 +142,9 @@ NODES = _row("", "Node", "nodes", CLUSTER, ("no",), _STATUS)
 PODS = _row("", "Pod", "pods", NAMESPACED, ("po",), _POD, _ALL)
 SERVICES = _row("", "Service", "services", NAMESPACED, ("svc",), _STATUS, _ALL)
 ENDPOINTS = _row("", "Endpoints", "endpoints", NAMESPACED, ("ep",))
+COMPONENT_STATUSES = _row(
+    "", "ComponentStatus", "componentstatuses", CLUSTER, ("cs",), is_read_only=True
+)
 CONFIG_MAPS = _row("", "ConfigMap", "configmaps", NAMESPACED, ("cm",))
 SECRETS = _row("", "Secret", "secrets", NAMESPACED)
 SERVICE_ACCOUNTS = _row("", "ServiceAccount", "serviceaccounts", NAMESPACED, ("sa",), ("token",))

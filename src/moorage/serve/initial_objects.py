@@ -12,6 +12,7 @@ from moorage.api import defaults, manifests
 from moorage.api.devices import DeviceClass
 from moorage.cluster.api_server import ApiServer
 from moorage.cluster.resources import (
+    COMPONENT_STATUSES,
     ENDPOINT_SLICES,
     ENDPOINTS,
     NAMESPACES,
@@ -86,6 +87,19 @@ def add_kubernetes_service(api: ApiServer, address: str, port: int) -> None:
     for resource, obj in found:
         if api.store.find(resource, KUBERNETES["namespace"], KUBERNETES["name"]) is None:
             api.create(resource, obj)
+
+
+def add_component_statuses(api: ApiServer, running: dict[str, bool]) -> None:
+    """The status of components, by name: whether this process runs them."""
+    for name, is_running in running.items():
+        condition = {"type": "Healthy", "status": "True", "message": "ok"}
+        if not is_running:
+            condition = {"type": "Healthy", "status": "Unknown", "error": "not run by this server"}
+        obj = {"metadata": {"name": name}, "conditions": [condition]}
+        if api.store.find(COMPONENT_STATUSES, "", name) is None:
+            api.create(COMPONENT_STATUSES, obj)
+        else:
+            api.replace(COMPONENT_STATUSES, obj)
 
 
 def add_objects(api: ApiServer, found: Iterable[SourceObject]) -> int:

@@ -75,6 +75,8 @@ async def serve(options: ServeOptions, say: Callable[[str], None]) -> None:
         await api.store.wait_until_durable()
         port = await _listen(runner, access)
         initial_objects.add_kubernetes_service(api, access.address, port)
+        running = {"controller-manager": options.runs_controllers, "scheduler": chosen is not None}
+        initial_objects.add_component_statuses(api, running)
         url = access.url(port)
         config = serve_access.kubeconfig_text(url, token=access.token, authority=access.certificate)
         serve_access.write_kubeconfig(options.kubeconfig, config)

@@ -204,6 +204,8 @@ class RequestRouter:
         reads.accepted_format(request, parsed.resource)
         if parsed.resource.is_review or parsed.subresource == "token":
             return await self._review(request, parsed)
+        if parsed.resource.is_read_only and request.method not in ("GET", "HEAD"):
+            raise MethodNotAllowedError("the server does not allow this method on the resource")
         match request.method:
             case "GET" | "HEAD":
                 return await self._reads.get(request, parsed)

@@ -106,7 +106,7 @@ def _rows(resource: Resource) -> list[Json]:
         "verbs": _verbs(resource),
         **_names(resource),
     }
-    if not resource.is_review:
+    if not resource.is_review and not resource.is_read_only:
         row["storageVersionHash"] = _storage_version_hash(resource)
     return [row, *(_subresource_row(resource, each) for each in resource.subresources)]
 
@@ -122,6 +122,8 @@ def _verbs(resource: Resource, subresource: str = "") -> list[str]:
         return _SUBRESOURCE_VERBS[subresource]
     if resource.is_review:
         return ["create"]
+    if resource.is_read_only:
+        return ["get", "list"]
     if resource.kind == "Namespace" and not resource.group:
         return [verb for verb in _VERBS if verb != "deletecollection"]
     return _VERBS

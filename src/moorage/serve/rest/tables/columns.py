@@ -4,6 +4,8 @@ A kind that is not in `COLUMNS` has its age only. To print another column, add i
 tuple: its header, and the function that reads the cell from an object.
 """
 
+from collections.abc import Callable
+
 from moorage.api import timestamps
 from moorage.controllers.objects import Object, value_at
 from moorage.serve.rest.tables import cells
@@ -265,6 +267,20 @@ def _data_count(obj: Object, _now: float) -> int:
 _DATA = TableColumn("Data", _data_count)
 
 
+def _component_condition(obj: Object) -> Object:
+    found = value_at(obj, "conditions") or ()
+    return next((each for each in found if each.get("type") == "Healthy"), {})
+
+
+def _component_status(obj: Object, now: float) -> str:
+    texts = {"True": "Healthy", "False": "Unhealthy"}
+    return texts.get(_component_condition(obj).get("status", ""), "Unknown")
+
+
+def _component_text(field: str) -> Callable[[Object, float], str]:
+    return lambda obj, now: str(_component_condition(obj).get(field, ""))
+
+
 _REPLICAS = (
     integer_column("Desired", "spec.replicas"),
     integer_column("Current", "status.replicas"),
@@ -409,6 +425,11 @@ COLUMNS: dict[str, tuple[TableColumn, ...]] = {
         wide(TableColumn("Selector", _selector("spec.selector"))),
     ),
     "Endpoints": (TableColumn("Endpoints", _endpoints), AGE),
+    "ComponentStatus": (
+        TableColumn("Status", _component_status),
+        TableColumn("Message", _component_text("message")),
+        TableColumn("Error", _component_text("error")),
+    ),
     "ConfigMap": (_DATA, AGE),
     "Secret": (text_column("Type", "type"), _DATA, AGE),
     "Lease": (text_column("Holder", "spec.holderIdentity"), AGE),
