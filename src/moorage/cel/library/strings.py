@@ -121,6 +121,17 @@ define(
 define("strings::quote(string) -> string", run=quoted, cost=traversal)
 
 
+# Reasons of the engine and, where they differ, those of the reference.
+_REASONS = {
+    "missing )": "missing closing )",
+    "missing ]": "missing closing ]",
+    "no argument for repetition operator": "missing argument to repetition operator",
+    "bad repetition operator": "invalid nested repetition operator",
+    "invalid repetition size": "invalid repeat count",
+    "invalid perl operator": "invalid or unsupported Perl syntax",
+}
+
+
 def compiled(pattern: str) -> Any:
     """A compiled regular expression; raises CelRuntimeError."""
     # A pattern that an expression builds may be long; it is not kept.
@@ -136,7 +147,12 @@ def _compiled(pattern: str) -> Any:
     try:
         return re2.compile(pattern, options)
     except re2.error as error:
-        raise CelRuntimeError(f"error parsing regexp: {error.args[0]!r}") from None
+        what = error.args[0]
+        text = what.decode(errors="replace") if isinstance(what, bytes) else str(what)
+        why, _, where = text.partition(": ")
+        raise CelRuntimeError(
+            f"error parsing regexp: {_REASONS.get(why, why)}: `{where}`"
+        ) from None
 
 
 @overload("matches(string, string) -> bool", "string.matches(string) -> bool", cost=_regex_cost)

@@ -108,6 +108,7 @@ class _Walk:
             if not correlation.has_keys(schema):
                 inner_place = replace(inner_place, uncorrelated=place.path)
             self.visit(items, inner_place)
+        self.schema_causes += structural_schemas.keyword_errors(schema, place.path)
         stated = schema.get(RULES) or ()
         for i, rule in enumerate(stated):
             self.schema_causes += _statement_errors(rule, schema, f"{place.path}.{RULES}[{i}]")

@@ -9,6 +9,9 @@ from typing import Any
 
 import msgspec
 
+from moorage.cel.library import strings
+from moorage.cel.values import CelRuntimeError
+from moorage.cluster.objects import custom_schemas
 from moorage.cluster.status_errors import StatusCause
 
 Schema = dict[str, Any]
@@ -107,3 +110,93 @@ def _forbidden(path: str, text: str) -> StatusCause:
 def _invalid(path: str, value: Any, text: str) -> StatusCause:
     shown = msgspec.json.encode(value).decode()
     return StatusCause("FieldValueInvalid", f"Invalid value: {shown}: {text}", path)
+
+
+# Lists, maps, defaults and patterns --------------------------------------------------------------
+
+_LIST_TYPE, _MAP_TYPE = "x-kubernetes-list-type", "x-kubernetes-map-type"
+_LIST_KEYS = "x-kubernetes-list-map-keys"
+
+
+def keyword_errors(schema: Schema, path: str) -> Iterator[StatusCause]:
+    """The errors of one schema, without those of its parts."""
+    if schema.get("uniqueItems"):
+        text = "uniqueItems cannot be set to true since the runtime complexity becomes quadratic"
+        yield _forbidden(f"{path}.uniqueItems", text)
+    if schema.get("properties") and schema.get("additionalProperties") not in (None, True):
+        text = "additionalProperties and properties are mutual exclusive"
+        yield _forbidden(f"{path}.additionalProperties", text)
+    if schema.get(_PRESERVE) is False:
+        yield _invalid(f"{path}.{_PRESERVE}", value=False, text="must be true or undefined")
+    for keyword, kind, options in (
+        (_MAP_TYPE, "object", ("atomic", "granular")),
+        (_LIST_TYPE, "array", ("atomic", "set", "map")),
+    ):
+        yield from _container_errors(schema, path, keyword, kind, options)
+    yield from _key_errors(schema, path)
+    if isinstance(pattern := schema.get("pattern"), str):
+        try:
+            strings.compiled(pattern)
+        except CelRuntimeError as error:
+            text = f"must be a valid regular expression, but isn't: {error}"
+            yield _invalid(f"{path}.pattern", pattern, text)
+    if "default" in schema:
+        for cause in custom_schemas.causes(schema["default"], {**schema, "default": None}):
+            inside = f"{path}.default.{cause.field}" if cause.field else f"{path}.default"
+            yield cause._replace(field=inside)
+
+
+def _container_errors(
+    schema: Schema, path: str, keyword: str, kind: str, options: tuple[str, ...]
+) -> Iterator[StatusCause]:
+    stated, actual = schema.get(keyword), schema.get("type")
+    if stated is None:
+        return
+    if actual != kind:
+        text = f"must be {kind} if {keyword} is specified"
+        yield _invalid(f"{path}.type", actual, text) if actual else _required(f"{path}.type", text)
+    if stated not in options:
+        listed = ", ".join(f'"{each}"' for each in options)
+        text = f'Unsupported value: "{stated}": supported values: {listed}'
+        yield StatusCause("FieldValueNotSupported", text, f"{path}.{keyword}")
+
+
+def _key_errors(schema: Schema, path: str) -> Iterator[StatusCause]:
+    keys, kind = schema.get(_LIST_KEYS) or [], schema.get(_LIST_TYPE)
+    if kind == "set" and isinstance(items := schema.get("items"), dict):
+        keyword = {"array": _LIST_TYPE, "object": _MAP_TYPE}.get(items.get("type", ""))
+        default = "atomic" if keyword == _LIST_TYPE else None
+        if keyword and items.get(keyword, default) != "atomic":
+            text = f"must be atomic as item of a list with {_LIST_TYPE}=set"
+            yield _invalid(f"{path}.items.{keyword}", items.get(_LIST_TYPE), text)
+    if kind != "map":
+        if keys:
+            text = f"must be map if {_LIST_KEYS} is non-empty"
+            where = f"{path}.{_LIST_TYPE}"
+            yield _required(where, text) if kind is None else _invalid(where, kind, text)
+        return
+    if not keys:
+        yield _required(f"{path}.{_LIST_KEYS}", f"must not be empty if {_LIST_TYPE} is map")
+    items = schema.get("items")
+    if not isinstance(items, dict):
+        yield _required(f"{path}.items", f"must have a schema if {_LIST_TYPE} is map")
+        return
+    parent = f"if parent array's {_LIST_TYPE} is map"
+    if items.get("type") != "object":
+        text = f"must be object {parent}"
+        yield _invalid(f"{path}.items.type", items.get("type", ""), text)
+        return
+    properties = items.get("properties") or {}
+    for i, key in enumerate(keys):
+        if key in keys[:i]:
+            yield _invalid(f"{path}.{_LIST_KEYS}", keys, "must not contain duplicate entries")
+        stated, where = properties.get(key), f"{path}.items.properties[{key}]"
+        if stated is None:
+            text = "entries must all be names of item properties"
+            yield _invalid(f"{path}.{_LIST_KEYS}", keys, text)
+            continue
+        if stated.get("type") in ("array", "object"):
+            yield _invalid(f"{where}.type", items["type"], f"must be a scalar type {parent}")
+        if key not in (items.get("required") or ()) and stated.get("default") is None:
+            text = f"this property is in {_LIST_KEYS}, so it must have a default or be a required"
+            yield _required(f"{where}.default", f"{text} property")
