@@ -1,5 +1,6 @@
 """ObjectIndex: members and their order after changes."""
 
+from moorage.api.pod import Pod
 from moorage.controllers.index import ObjectIndex
 
 OWNER = {"uid": "set-uid", "controller": True}
@@ -25,6 +26,13 @@ def test_the_latest_change_is_last():
     assert index.put(changed) == pod("a")
     assert names(index.all("Pod")) == names(index.pods_on("")) == ["b", "a"]
     assert index.get("Pod", "default", "a") is changed
+
+
+def test_a_struct_is_that_of_the_latest_change():
+    index = ObjectIndex()
+    for phase in ("Pending", "Running"):
+        index.put(changed := pod("a", phase=phase))
+        assert index.struct(Pod, changed).status.phase == phase
 
 
 def test_a_changed_node_or_owner_moves_an_object():

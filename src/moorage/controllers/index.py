@@ -63,6 +63,7 @@ class ObjectIndex:
         """Add or replace an object; returns the object before."""
         key = key_of(obj)
         old = self._objects.get(key)
+        self._structs.pop(key, None)
         if old is not None and _place(old) == _place(obj):
             for keys, value in self._entries(key, obj):
                 members = keys[value]
