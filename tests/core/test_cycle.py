@@ -1,14 +1,17 @@
 """The scheduling cycle of one pod. Numbers in names are rows of the specification."""
 
+from collections import Counter
 from random import Random
 
 import pytest
 from msgspec.structs import replace
 from tests.saying import make
 
+from moorage.api import config
 from moorage.api.pod import PodStatus
 from moorage.core import diagnosis
 from moorage.core.cycle import SchedulingCycle
+from moorage.core.journal import Decided
 from moorage.errors import PluginFailure
 from moorage.framework.post_filter import PostFiltered
 from moorage.framework.status import (
@@ -483,3 +486,62 @@ def test_the_search_alternates_between_zones(machine):
     nodes = [make_node(n, labels={"topology.kubernetes.io/zone": z}) for n, z in zones.items()]
     run = machine(make("A", filter=SUCCESS), nodes=nodes, percentageOfNodesToScore=50)
     assert [decide(run).node for _ in range(3)] == ["a1", "b1", "a2"]
+
+
+# Equal pods, one after the other: what is known of the last one is used where nothing else decides
+
+
+PODS = [make_pod(f"p{i}", requests={"cpu": "100m"}) for i in range(12)]
+DEFAULT_PLUGINS = ({"schedulerName": "default-scheduler"},)
+
+
+def roomy(count):
+    return [make_node(f"n{i}", allocatable={"cpu": "8", "pods": 110}) for i in range(count)]
+
+
+def test_every_equal_pod_is_decided_among_a_sample(machine):
+    run = machine(profiles=DEFAULT_PLUGINS, nodes=roomy(200), percentageOfNodesToScore=60)
+    run.schedule(*PODS)
+    assert {run.facts(pod, Decided)[0].feasible for pod in PODS} == {120}
+
+
+def test_every_equal_pod_is_scored_by_extenders(machine):
+    class Prefers:
+        settings = config.Extender(url_prefix="http://e", prioritize_verb="v", weight=100)
+
+        def prioritize(self, pod, nodes):
+            return [("n1", 10), ("n3", 10)]
+
+    run = machine(profiles=DEFAULT_PLUGINS, nodes=roomy(8), extenders=[Prefers()])
+    run.schedule(*PODS)
+    assert Counter(run.cached(pod) for pod in PODS) == {"n1?": 6, "n3?": 6}
+
+
+def test_equal_pods_go_where_there_is_most_room(machine):
+    run = machine(profiles=DEFAULT_PLUGINS, nodes=roomy(4))
+    run.schedule(*PODS)
+    assert Counter(run.cached(pod) for pod in PODS) == {f"n{i}?": 3 for i in range(4)}
+
+
+def test_the_filters_of_every_equal_pod_are_measured(machine):
+    measured = Counter()
+
+    class Meter:
+        is_sampling = False
+
+        def cycle_started(self, views):
+            pass
+
+        def begin(self):
+            return 0.0
+
+        def end_method(self, *_):
+            pass
+
+        def end_point(self, label, *_):
+            measured[label] += 1
+
+    run = machine(profiles=DEFAULT_PLUGINS, nodes=roomy(8))
+    run.scheduler.profiles["default-scheduler"].measure(Meter())
+    run.schedule(*PODS)
+    assert (measured["Filter"], measured["Score"]) == (len(PODS), len(PODS))

@@ -166,6 +166,14 @@ def test_a_deletion_without_a_version_lets_an_older_pod_come_back(machine):
     assert (run.where(POD), run.cached(POD), run.requested("n1")) == ("active", None, 0)
 
 
+def test_a_late_update_of_a_former_pod_does_not_replace_the_present_one(machine):
+    run = machine()
+    present = make_pod("p", uid="another")
+    run.add(versioned(POD, 5), versioned(present, 8))
+    run.update(versioned(POD, 5))
+    assert (run.where(POD), run.where(present)) == (None, "active")
+
+
 def test_a_pod_is_deleted_before_it_was_seen(machine):
     run = machine()
     run.delete(versioned(POD, 7))

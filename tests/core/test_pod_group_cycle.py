@@ -14,7 +14,7 @@ from moorage.api.pod_groups import (
     PodGroupStatus,
 )
 from moorage.api.server_requests import BindPod, DeletePod, PatchPodGroupStatus, PatchPodStatus
-from moorage.core.journal import GroupDecided, GroupEnded
+from moorage.core.journal import Decided, GroupDecided, GroupEnded, GroupPopped
 from moorage.errors import PluginFailure
 from moorage.framework.post_filter import PostFiltered
 from moorage.framework.status import SUCCESS, unresolvable, unschedulable, wait
@@ -173,6 +173,13 @@ def test_row_1_members_that_asked_to_wait_do_so_and_are_bound_when_allowed(start
         each.allow("Test")
     turned.requests += turned.advance()
     assert bound(turned) == ["p0", "p1", "p2"]
+
+
+def test_the_journal_has_the_attempt_and_the_decision_of_each_member(start):
+    turned = start()
+    [popped] = [f for f in turned.scheduler.journal if isinstance(f, GroupPopped)]
+    assert (popped.group, popped.members) == ("default/g", 3)
+    assert [len(turned.facts(each, Decided)) for each in turned.members] == [1, 1, 1]
 
 
 def test_row_3_a_group_that_does_not_fit_fails_with_the_reasons_of_permit(start):

@@ -266,19 +266,34 @@ def test_52_53_the_pod_is_gated_until_all_victims_are_observed_terminating(run):
     assert len(it.scheduler.preemptions) == 0
 
 
+def test_a_pod_is_active_at_the_end_if_all_victims_are_gone_before(run):
+    # No deletion is still to come that requeues it.
+    it, pod = three(run), high()
+    for name in ("a", "b"):
+        answer(it, PatchPodStatus, name)
+    for name in ("a", "b", "c"):
+        it.delete(low(name))
+    answer(it, DeletePod, "a")
+    assert it.where(pod) == "gated"
+    answer(it, DeletePod, "b")
+    assert it.where(pod) == "active"
+
+
 def test_a_victim_of_two_pods_is_evicted_once(run):
-    victim = low("victim", "3")
-    it = run(victim)
-    first, second = high("first"), high("second", priority=2000)
+    victim, other = low("victim", "2"), low("other", priority=5000)
+    it = run(victim, other)
+    first, second = high("first", "2"), high("second", "2", priority=2000)
     assert marked(it.schedule(first)) == ["victim"]
     assert marked(it.schedule(second)) == []
     answer(it, PatchPodStatus, "victim")
     asked = answer(it, DeletePod, "victim")
     assert preempted(asked) == [("victim", f"Preempted by pod {first.uid} on node n1")]
     # Nor is it evicted again before it is observed terminating.
-    third = high("third", priority=3000)
+    third = high("third", "2", priority=3000)
     asked = it.schedule(third)
     assert (marked(asked), deleted(asked)) == ([], [])
+    it.delete(other)
+    assert [gate(it, pod) for pod in (first, second, third)] == [HELD] * 3
     it.update(leaving(victim))
     assert len(it.scheduler.preemptions) == 0
 
@@ -363,14 +378,31 @@ def test_54_nominations_of_pods_of_lower_priority(run, priority, nominated, clea
     assert [r.pod.name for r in patches if r.nominated_node_name == ""] == cleared
 
 
-def test_54_a_nomination_that_cannot_be_cleared(run):
+def with_nominated(run, victim, pod):
+    """A pod is preempting on a node that is nominated to another one."""
     other = make_pod("other", requests={"cpu": "0"}, priority=10, gates=["g"])
     other = replace(other, status=replace(other.status, nominated_node_name="n1"))
-    victim, pod = low("victim", "3"), high()
     it = run(victim)
     it.add(other)
     it.scheduler.nominator.follow(other)
     it.schedule(pod)
+    return it
+
+
+def test_54_a_preemption_ends_when_the_nominations_are_cleared(run):
+    victim, pod = low("victim", "3"), high()
+    it = with_nominated(run, victim, pod)
+    answer(it, PatchPodStatus, "victim")
+    answer(it, DeletePod, "victim")
+    it.delete(victim)
+    assert len(it.scheduler.preemptions) == 1
+    answer(it, PatchPodStatus, "other")
+    assert len(it.scheduler.preemptions) == 0
+
+
+def test_54_a_nomination_that_cannot_be_cleared(run):
+    victim, pod = low("victim", "3"), high()
+    it = with_nominated(run, victim, pod)
     answer(it, PatchPodStatus, "other", Failed("no"))
     # The victim is evicted anyway; then the pod is retried.
     answer(it, PatchPodStatus, "victim")

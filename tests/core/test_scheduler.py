@@ -19,11 +19,21 @@ from moorage.api.server_requests import (
     PodRef,
 )
 from moorage.core.effects import Done, Failed
-from moorage.core.journal import Bound, Decided, Erred, Expired, Forgotten, Refused, Waiting
+from moorage.core.journal import (
+    Bound,
+    Decided,
+    Erred,
+    Expired,
+    Forgotten,
+    Refused,
+    SlowPlugin,
+    Waiting,
+)
 from moorage.core.observations import Added, Updated
 from moorage.core.scheduler import Scheduler
 from moorage.errors import ConfigError, PluginFailure
 from moorage.framework.events import ClusterEvent, Hint
+from moorage.framework.invoke import Loops
 from moorage.framework.post_filter import PostFiltered
 from moorage.framework.status import SKIP, SUCCESS, pending, unschedulable, wait
 from moorage.testing import make_node, make_pod, strategies
@@ -269,6 +279,17 @@ def test_an_error_that_changes_nothing_is_recorded(machine, methods, fact):
     if "post_bind" in methods:
         run.answer(BindPod)
     assert [noted.message for noted in run.facts(POD, Erred)] == [fact]
+
+
+def test_a_plugin_that_is_slow_for_lack_of_a_whole_cluster_form_is_reported_once(
+    machine, monkeypatch
+):
+    monkeypatch.setattr(Loops, "SLOW", 5)
+    run = machine(make("Slow", filter=SUCCESS), nodes=["n1", "n2", "n3"])
+    for i in range(4):
+        run.schedule(make_pod(f"p{i}", requests={"cpu": f"{i}m"}))
+    facts = [fact for fact in run.scheduler.journal if isinstance(fact, SlowPlugin)]
+    assert [(fact.plugin, fact.point, fact.nodes) for fact in facts] == [("Slow", "filter", 6)]
 
 
 def test_an_error_in_post_filter_is_part_of_the_message(machine):
@@ -826,6 +847,17 @@ def test_a_binding_that_is_never_confirmed_is_looked_up(machine):
     assert run.scheduler.deadline is None  # The lookup is in progress.
     assert run.answer(LookUpPod, Done(on(POD, "n1"))) == []
     assert (run.cached(POD), run.scheduler.deadline) == ("n1", None)
+
+
+def test_the_deadline_is_that_of_the_first_lookup(machine):
+    run = machine(nodes=["n1"], confirm_seconds=30.0)
+    run.schedule(OTHER)
+    run.answer(BindPod)
+    run.schedule(POD)
+    run.lose(BindPod)
+    run.advance(1.0)
+    run.fail(LookUpPod)
+    assert run.scheduler.deadline == 2.0  # POD again, before OTHER has been unconfirmed too long.
 
 
 def test_a_missing_binding_expires_and_the_pod_is_retried(machine):

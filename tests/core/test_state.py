@@ -1,6 +1,8 @@
 """Lookups of pods whose binding is uncertain: one at a time for each."""
 
 from moorage.core.state import PodLookups
+from moorage.framework.status import SUCCESS
+from moorage.testing import make_pod
 
 
 def test_due_when_its_time_has_come():
@@ -40,3 +42,20 @@ def test_a_cancelled_lookup():
     lookups.cancel("a")
     lookups.cancel("unheard")
     assert (lookups.start_due(9.0), "a" in lookups) == ([], False)
+
+
+def test_plugins_prepare_a_template_when_its_first_pod_arrives(machine):
+    prepared = []
+
+    class Prepares:
+        name = "Prepares"
+
+        def prepare(self, template):
+            prepared.append(template)
+
+        def filter(self, state, pod, node):
+            return SUCCESS
+
+    run = machine(Prepares)
+    run.add(make_pod("a"), make_pod("b"), make_pod("c", requests={"cpu": "1"}))
+    assert len(prepared) == 2

@@ -6,6 +6,7 @@ from tests.core.test_pod_group_cycle import gang, member
 from tests.saying import make
 
 from moorage.api.server_requests import DeletePod, PatchPodStatus
+from moorage.core.journal import Preempted
 from moorage.framework.status import SUCCESS, unschedulable
 
 GATES = {"GenericWorkload": True, "GangScheduling": True}
@@ -42,11 +43,15 @@ def test_members_on_nodes_are_patched_then_deleted(torn):
     assert evicted(torn.advance(1)) == ["p0", "p1"]
     deleted = torn.answer(PatchPodStatus)
     assert [type(each) for each in deleted] == [DeletePod]
+    torn.answer(DeletePod)
+    [fact] = torn.facts(torn.bound[0], Preempted)
+    assert (fact.node, fact.by, fact.by_uid) == ("n1", "default/g", "group-g")
 
 
 def test_a_member_that_could_not_be_evicted_is_evicted_again(torn):
     torn.advance(TIME)
     torn.fail(PatchPodStatus)
+    assert torn.scheduler.deadline == torn.now + 1
     torn.answer(PatchPodStatus)
     assert evicted(torn.advance(1)) == [], "the other one is being deleted"
     torn.answer(DeletePod)

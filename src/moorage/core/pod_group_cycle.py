@@ -455,7 +455,7 @@ class PodGroupCycle:
 
     def _evict(self, decision: Decision, now: float) -> None:
         found = decision.post_filter
-        if found is not None and found.nominated and found.victims:
+        if found is not None and found.nominated:
             self._preemptions.begin(
                 decision.pod,
                 found.nominated,

@@ -214,7 +214,7 @@ class Scheduler:
         if result is not None:
             for request in result.requests:
                 self._outbox.add(request)
-            if result.nominated and result.victims:
+            if result.nominated:
                 node, plugin = result.nominated, result.status.plugin
                 self.preemptions.begin(pod, node, result.victims, plugin, decision.profile, now)
         self._failures.put_back(
