@@ -15,9 +15,9 @@ from moorage.cluster.event_writer import EventCorrelator
 from moorage.cluster.status_errors import ConflictError, NotFoundError, StatusError
 from moorage.controllers import events, tasks
 from moorage.controllers.events import NewEvent
-from moorage.controllers.index import ObjectIndex, key_of
+from moorage.controllers.index import WORKLOAD, ObjectIndex, Task, key_of
 from moorage.controllers.objects import Object
-from moorage.controllers.tasks import Reconcilers, Task
+from moorage.controllers.tasks import Reconcilers
 from moorage.controllers.writes import Create, Delete, Report, RequeueAt, Update, Write
 
 # After a task that took t seconds to decide, the same task pauses for this many times t.
@@ -155,7 +155,7 @@ class ControllerLoop:
         if obj is None:
             self._retries.pop(task, None)
             self._paused_until.pop(task, None)
-            self.index.failures.pop(key, None)
+            self.index.failures.pop(task, None)
             return
         now, self._decision_seconds = self._now(), 0.0
         try:
@@ -179,8 +179,7 @@ class ControllerLoop:
         """Perform the writes of a controller; returns whether one failed."""
         failed = False
         failures = self.index.failures
-        if failures and task[0] == tasks.WORKLOAD:
-            failures.pop(task[1], None)
+        failures.pop(task, None)
         for count in itertools.count():
             began = self._stopwatch()
             write = next(writes, None)
@@ -197,8 +196,8 @@ class ControllerLoop:
                 failed = failed or isinstance(write, Create)
             except StatusError as error:
                 if isinstance(write, Create) and not failed:
-                    failures[task[1]] = str(error)
-                    self._emit_failure(task, error)
+                    failures[task] = str(error)
+                    self._emit_failure(task, write, error)
                 failed = True
         raise AssertionError("unreachable")
 
@@ -222,7 +221,7 @@ class ControllerLoop:
     def _emit(self, task: Task, write: Create | Update | Delete, written: Object) -> None:
         """Emit the Event of a workload's write; the index does not contain the write yet."""
         name, key = task
-        if name != tasks.WORKLOAD or not self._emits_events:
+        if name != WORKLOAD or not self._emits_events:
             return
         owner = self.index.get(*key)
         if owner is None:
@@ -233,8 +232,7 @@ class ControllerLoop:
         if event is not None:
             self._client.emit(owner, event)
 
-    def _emit_failure(self, task: Task, error: StatusError) -> None:
+    def _emit_failure(self, task: Task, write: Create, error: StatusError) -> None:
         owner = self.index.get(*task[1])
         if owner is not None and self._emits_events:
-            text, reporter = f"Error creating: {error}", events.reporter(owner)
-            self._client.emit(owner, NewEvent("Warning", "FailedCreate", text, reporter))
+            self._client.emit(owner, events.creation_failed(owner, write.obj, str(error)))

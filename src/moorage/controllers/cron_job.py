@@ -46,7 +46,7 @@ def reconcile(cron_job: Object, index: ObjectIndex, now: float) -> Iterator[Writ
             if due is not None:
                 started, new = _start(cron_job, due, times.zone, active, owned, now)
                 yield from new
-                if started:
+                if started and not index.failure(cron_job):
                     at = timestamps.to_text(due)
                     changed = objects.with_status(changed, lastScheduleTime=at)
             yield RequeueAt(times.after(now))

@@ -54,6 +54,8 @@ def reconcile(workload: Object, index: ObjectIndex, now: float) -> Iterator[Writ
         surge = _allows_surge(workload)
         for node, rule in eligible.items():
             found = by_node.get(node, [])
+            if index.failure(workload):  # The pods of other nodes would be refused, too.
+                rule = rule._replace(should_run=False)
             yield from _reconcile_node(workload, node, found, rule, latest, surge=surge, now=now)
         replace = _surge if surge else _replace_old_pods
         yield from replace(workload, by_node, eligible, latest, now)

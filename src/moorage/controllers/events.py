@@ -47,6 +47,20 @@ def event_for_write(
     return NewEvent("Normal", f"Successful{verb}", text, reporter(owner))
 
 
+def creation_failed(owner: Object, refused: Object, error: str) -> NewEvent:
+    """The Event of an object that a workload could not create."""
+    kind, parent, name = objects.kind_of(owner), objects.name(owner), objects.name(refused)
+    what = "Error creating"
+    if kind == stateful_set.KIND:
+        subject = f"Pod {name}"
+        if objects.kind_of(refused) == stateful_set.CLAIM:
+            subject = f"Claim {name} for Pod {parent}-{name.rpartition('-')[2]}"
+        what = f"create {subject} in StatefulSet {parent} failed error"
+    elif kind == "batch/CronJob":
+        what = "Error creating job"
+    return NewEvent("Warning", "FailedCreate", f"{what}: {error}", reporter(owner))
+
+
 def reporter(owner: Object) -> str:
     """The name of the controller that reports."""
     kind = owner["kind"]

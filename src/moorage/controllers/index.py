@@ -15,6 +15,8 @@ from moorage.controllers import objects, pods
 from moorage.controllers.objects import Object
 
 Key = tuple[str, str, str]  # kind, namespace, name
+Task = tuple[str, Key]  # the name of a controller, and the object that it reconciles
+WORKLOAD = "workload"
 KeysBy = dict[Any, dict[Key, None]]  # ordered sets of keys
 T = TypeVar("T", bound=KubeObject)
 
@@ -56,8 +58,12 @@ class ObjectIndex:
         self._orphans: KeysBy = {}
         self._on_node: KeysBy = {}
         self._structs: dict[Key, KubeObject] = {}
-        # Why the last object of a workload could not be created, by the workload's key.
-        self.failures: dict[Key, str] = {}
+        # Why an object could not be created, by the task that wanted to.
+        self.failures: dict[Task, str] = {}
+
+    def failure(self, workload: Object) -> str:
+        """Why an object of a workload could not be created; empty if all could."""
+        return self.failures.get((WORKLOAD, key_of(workload)), "")
 
     def put(self, obj: Object) -> Object | None:
         """Add or replace an object; returns the object before."""

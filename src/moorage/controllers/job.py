@@ -54,12 +54,16 @@ def reconcile(job: Object, index: ObjectIndex, now: float) -> Iterator[Write]:
     else:
         job = _with_suspension(job, at)
         new, doomed, requeue_at = _pod_changes(job, owned, active, now)
-        yield from map(Create, new)
+        for pod in new:
+            yield Create(pod)
+            if index.failure(job):  # The next pod would be refused, too.
+                break
+            created += 1
         yield from writes.requeue(requeue_at)
         for pod in doomed:  # Without its finalizer first: such a pod does not count as failed.
             yield from _remove_finalizers(_tracked([pod]))
             yield Delete(pod)
-        created, deleted = len(new), len(doomed)
+        deleted = len(doomed)
     yield from _status(job, owned, active, created - deleted, now)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from moorage.api import timestamps
 from moorage.controllers import objects, ownership, pods, writes
-from moorage.controllers.index import ObjectIndex, key_of
+from moorage.controllers.index import ObjectIndex
 from moorage.controllers.objects import Object
 from moorage.controllers.writes import Create, Delete, Write
 
@@ -21,12 +21,14 @@ def reconcile(workload: Object, index: ObjectIndex, now: float) -> Iterator[Writ
     if not objects.is_terminating(workload):
         for _ in range(missing):
             yield Create(pods.from_template(workload))
+            if index.failure(workload):  # The next pod would be refused, too.
+                break
         if missing < 0:
             surplus = pods.in_deletion_order(active, _related_pods(workload, index))[:-missing]
             yield from map(Delete, surplus)
             deleted = {objects.uid(pod) for pod in surplus}
             active = [pod for pod in active if objects.uid(pod) not in deleted]
-    yield from _status(workload, active, index.failures.get(key_of(workload), ""), now)
+    yield from _status(workload, active, index.failure(workload), now)
 
 
 def _related_pods(workload: Object, index: ObjectIndex) -> Iterator[Object]:

@@ -272,36 +272,60 @@ def _has_cross_namespace_affinity(spec: Mapping[str, Any]) -> bool:
     return False
 
 
+def has_fallen(old: Object, new: Object) -> bool:
+    """Whether less is used of something, so that a refused object may be created now."""
+    before, after = (objects.status(each).get("used") or {} for each in (old, new))
+    return any(
+        quantity.nano(after.get(name, 0)) < quantity.nano(amount) for name, amount in before.items()
+    )
+
+
 # New objects -----------------------------------------------------------------------------------
 
 
 def charged(quota: Object, obj: Object, definitions: Iterable[Object]) -> tuple[Object, str]:
     """The quota with a new object counted, and why the object is refused, if it is."""
-    hard = objects.status(quota).get("hard") or {}
-    added = {name: amount for name, amount in usage(obj, definitions).items() if name in hard}
+    hard = amounts(objects.status(quota).get("hard"))
     if not matches_scopes(quota, obj):
         return quota, ""
-    if missing := _unstated(obj, hard):
-        return quota, f"failed quota: {objects.name(quota)}: must specify {missing}"
+    if why := unstated(quota, obj, hard):
+        return quota, why
+    added = limited(usage(obj, definitions), hard)
     if not added:
         return quota, ""
-    used = objects.status(quota).get("used") or {}
-    before = {name: quantity.nano(used.get(name, 0)) for name in hard}
-    after = {name: before[name] + added.get(name, 0) for name in hard}
-    over = sorted(name for name in added if added[name] and after[name] > quantity.nano(hard[name]))
-    if over:
-        asked, known, limit = (
-            ",".join(f"{name}={formatted(name, amounts[name])}" for name in over)
-            for amounts in (added, before, {name: quantity.nano(hard[name]) for name in over})
-        )
-        text = f"requested: {asked}, used: {known}, limited: {limit}"
-        return quota, f"exceeded quota: {objects.name(quota)}, {text}"
-    texts = {name: formatted(name, amount) for name, amount in after.items()}
-    return objects.with_status(quota, used={**used, **texts}), ""
+    used = {**dict.fromkeys(hard, 0), **amounts(objects.status(quota).get("used"))}
+    if why := exceeded(quota, added, used, hard):
+        return quota, why
+    texts = {name: formatted(name, used[name] + added.get(name, 0)) for name in hard}
+    known = objects.status(quota).get("used") or {}
+    return objects.with_status(quota, used={**known, **texts}), ""
 
 
-def _unstated(obj: Object, hard: Mapping[str, Any]) -> str:
-    """Limited resources for which a container states no amount, in Kubernetes' words."""
+def amounts(stated: Mapping[str, Any] | None) -> Usage:
+    """The quantities of a quota's spec or status as numbers."""
+    return {name: quantity.nano(amount) for name, amount in (stated or {}).items()}
+
+
+def limited(used: Usage, hard: Usage) -> Usage:
+    """The part of a usage that a quota limits."""
+    return {name: amount for name, amount in used.items() if name in hard}
+
+
+def exceeded(quota: Object, added: Usage, used: Usage, hard: Usage) -> str:
+    """Why an object that adds so much is refused; empty if it is not."""
+    over = sorted(name for name in added if added[name] and used[name] + added[name] > hard[name])
+    if not over:
+        return ""
+    asked, known, limit = (
+        ",".join(f"{name}={formatted(name, each[name])}" for name in over)
+        for each in (added, used, hard)
+    )
+    text = f"requested: {asked}, used: {known}, limited: {limit}"
+    return f"exceeded quota: {objects.name(quota)}, {text}"
+
+
+def unstated(quota: Object, obj: Object, hard: Iterable[str]) -> str:
+    """Why a pod is refused that does not state its amount of a limited resource."""
     if objects.kind_of(obj) != "Pod" or objects.spec(obj).get("resources"):
         return ""
     found = []
@@ -315,4 +339,5 @@ def _unstated(obj: Object, hard: Mapping[str, Any]) -> str:
         ]
         if containers:
             found.append(f"{name} for: {','.join(sorted(containers))}")
-    return "; ".join(found)
+    missing = "; ".join(found)
+    return f"failed quota: {objects.name(quota)}: must specify {missing}" if missing else ""

@@ -78,7 +78,7 @@ def _steps(
     for number in desired:
         pod = by_ordinal.get(number)
         if pod is None:
-            yield from _create_pod(rollout, number, claims)
+            yield from _create_pod(rollout, number, claims, index)
         elif pods.is_ended(pod) and not objects.is_terminating(pod):
             yield Delete(pod)  # It is created again once it is gone.
         if in_order and (pod is None or not is_healthy(workload, pod, now)):
@@ -170,12 +170,17 @@ def pod_revision(pod: Object) -> str:
     return objects.labels(pod).get(REVISION_LABEL, "")
 
 
-def _create_pod(rollout: Rollout, number: int, claims: set[str]) -> Iterator[Write]:
+def _create_pod(
+    rollout: Rollout, number: int, claims: set[str], index: ObjectIndex
+) -> Iterator[Write]:
+    """Create a pod after its claims; a refused claim keeps the pod from being created."""
     workload = rollout.workload
     for template in objects.spec(workload).get("volumeClaimTemplates") or ():
         claim = _claim(workload, template, number)
         if objects.name(claim) not in claims:
             yield Create(claim)
+            if index.failure(workload):
+                return
     yield Create(rollout.pod(number))
 
 

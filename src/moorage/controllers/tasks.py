@@ -25,14 +25,13 @@ from moorage.controllers import (
     stateful_set,
     volumes,
 )
-from moorage.controllers.index import Key, ObjectIndex, key_of
+from moorage.controllers.index import WORKLOAD, ObjectIndex, Task, key_of
 from moorage.controllers.objects import Object
 from moorage.controllers.writes import RequeueAt, Write
 
-Task = tuple[str, Key]
 Reconcile = Callable[[Object, ObjectIndex, float], Iterator[Write]]
 
-WORKLOAD, BUDGET, GARBAGE, NAMESPACE = "workload", "budget", "garbage", "namespace"
+BUDGET, GARBAGE, NAMESPACE = "budget", "garbage", "namespace"
 LIFECYCLE, ORPHANED_POD, VOLUME, CLAIMS = "lifecycle", "orphaned pod", "volume", "ephemeral claims"
 RELEASE = "release by job"
 QUOTA = "quota"
@@ -79,12 +78,26 @@ def tasks_for_change(old: Object | None, new: Object | None, index: ObjectIndex)
             yield NAMESPACE_OBJECTS, (namespace_deletion.NAMESPACE, "", name)
         case disruption_budget.KIND:
             yield BUDGET, key_of(obj)
+        case resource_quota.KIND | "LimitRange" if _admits_more(old, new):
+            yield from refused_tasks(objects.namespace(obj), index)
         case volumes.CLAIM | volumes.VOLUME | volumes.CLASS:
             yield from _for_storage(obj, index)
         case device_claims.CLAIM:
             yield from _for_device_claim(obj, index)
         case device_claims.TEMPLATE:
             yield from _for_claim_template(obj, index)
+
+
+def _admits_more(old: Object | None, new: Object | None) -> bool:
+    """Whether a change of a quota or limit range may admit objects that were refused before."""
+    if old is None or new is None:
+        return new is None
+    return objects.spec(old) != objects.spec(new) or resource_quota.has_fallen(old, new)
+
+
+def refused_tasks(namespace: str, index: ObjectIndex) -> list[Task]:
+    """The tasks of a namespace that could not create an object when they last ran."""
+    return [task for task in index.failures if task[1][1] == namespace]
 
 
 def _for_any_kind(obj: Object, new: Object | None, index: ObjectIndex) -> Iterator[Task]:

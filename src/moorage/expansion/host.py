@@ -34,10 +34,9 @@ from moorage.controllers import (
     tasks,
 )
 from moorage.controllers.events import NewEvent
-from moorage.controllers.index import StructReader, key_of
+from moorage.controllers.index import WORKLOAD, StructReader, Task, key_of
 from moorage.controllers.node_lifecycle import MANAGED_TAINTS
 from moorage.controllers.objects import Object
-from moorage.controllers.tasks import Task
 from moorage.errors import InputError
 from moorage.expansion import documents
 from moorage.expansion.documents import RESOURCES, Complete, StructBuilder
@@ -169,7 +168,7 @@ class ControllerHost:
             self.index.note_taints(node, timestamps.to_text(self._now()))
             self._loop.trigger((tasks.LIFECYCLE, ("Node", "", node.name)))
         for each in self.index.all(daemon_set.KIND):
-            self._loop.trigger((tasks.WORKLOAD, key_of(each)))
+            self._loop.trigger((WORKLOAD, key_of(each)))
 
     def _trigger_lifecycle(self, name: str) -> None:
         """A pod arrived on a node, which may have taints that evict it."""
@@ -185,19 +184,19 @@ class ControllerHost:
         key = self.index.document_key(uid)
         if key is None:
             return
-        self._loop.trigger((tasks.WORKLOAD, key))
+        self._loop.trigger((WORKLOAD, key))
         if pod.is_terminal or self.index.pod(pod.uid) is None:
             # A Deployment with strategy Recreate waits for the last old pod to end.
             owner = self.index.get(*key)
             above = self.index.document_key(objects.controller_uid(owner or {"metadata": {}}))
             if above is not None and above[0] in tasks.WORKLOADS:
-                self._loop.trigger((tasks.WORKLOAD, above))
+                self._loop.trigger((WORKLOAD, above))
 
     def _trigger_possible_owners(self, pod: Pod) -> None:
         for kind in tasks.POD_OWNERS:
             for each in self.index.all(kind, pod.namespace):
                 if objects.selector(each).matches(pod.labels):
-                    self._loop.trigger((tasks.WORKLOAD, key_of(each)))
+                    self._loop.trigger((WORKLOAD, key_of(each)))
 
     def _trigger_budgets(self, pod: Pod) -> None:
         if not self.index.count(disruption_budget.KIND):

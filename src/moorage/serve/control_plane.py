@@ -24,7 +24,7 @@ from moorage.cluster.resources import BUILT_IN, Resource
 from moorage.cluster.status_errors import StatusError
 from moorage.cluster.store import ADDED, DELETED, Change
 from moorage.controllers import tasks
-from moorage.controllers.tasks import Task
+from moorage.controllers.index import Task
 from moorage.core.effects import Effect, Failed, Outcome, Ticket
 from moorage.core.observations import Added, Deleted, Listed, Observation, Updated
 from moorage.core.scheduler import Scheduler

@@ -119,3 +119,41 @@ def test_scopes(scope, spec, matches):
 def test_usage(obj, name, amount):
     made = {"apiVersion": "v1", "metadata": {}, **obj}
     assert resource_quota.usage(made)[name] == amount * 10**9
+
+
+def test_a_workload_tries_again_when_the_usage_falls(world):
+    world.nodes(1)
+    quota(world, pods="1")
+    world.create("Pod", "a", **pod())
+    world.create("ReplicaSet", "web", **workload("web", replicas=1))
+    world.run(100)  # The next attempt would be up to a minute later.
+    assert not world.pods(app="web")
+    world.delete("Pod", "a")
+    world.run(2)
+    assert len(world.pods(app="web")) == 1
+
+
+def test_a_stateful_set_without_its_claim_has_no_pod(world):
+    quota(world, persistentvolumeclaims="0")
+    claim = {"metadata": {"name": "data"}, "spec": {"accessModes": ["ReadWriteOnce"]}}
+    claim["spec"]["resources"] = {"requests": {"storage": "1Gi"}}
+    fields = workload("db", replicas=2)
+    fields["spec"] |= {"serviceName": "db", "volumeClaimTemplates": [claim]}
+    world.create("StatefulSet", "db", **fields)
+    world.run(2)
+    assert not world.pods(app="db")
+    [event] = [each for each in world.all("Event") if each["reason"] == "FailedCreate"]
+    assert event["message"].startswith(
+        "create Claim data-db-0 for Pod db-0 in StatefulSet db failed error: "
+        'persistentvolumeclaims "data-db-0" is forbidden: exceeded quota: q'
+    )
+
+
+def test_a_job_does_not_count_refused_pods_as_active(world):
+    quota(world, pods="1")
+    fields = workload("batch")
+    template = fields["spec"]["template"]
+    template["spec"]["restartPolicy"] = "Never"
+    world.create("Job", "batch", spec={"parallelism": 3, "template": template})
+    world.run(2)
+    assert world.get("Job", "batch")["status"]["active"] == 1
