@@ -3,6 +3,7 @@
     MoorageError
     ├── InputError        bad input: one line with location, rule and value; exit code 2
     │   ├── ManifestError     an object that cannot be decoded or is invalid
+    │   │   └── AdmissionError    an object that a limit range or a class refuses
     │   ├── ConfigError       an invalid KubeSchedulerConfiguration
     │   └── KubeconfigError   an unusable kubeconfig or unusable in-cluster credentials
     ├── PluginError       a plugin raised or violated its contract; names the plugin
@@ -40,6 +41,14 @@ class ManifestError(InputError):
     def __str__(self) -> str:
         more = len(self.problems) - 1
         return self.problems[0] + (f" (and {more:,} more)" if more else "")
+
+
+class AdmissionError(ManifestError):
+    """An object that an API server refuses because of other objects; `why` is its reason."""
+
+    def __init__(self, subject: str, why: str) -> None:
+        super().__init__(f"{subject}: {why}")
+        self.why = why
 
 
 class ConfigError(InputError):

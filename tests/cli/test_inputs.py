@@ -116,18 +116,44 @@ def limited(kind, api_version="v1"):
 
 
 def test_kinds_that_change_pods_are_named(run, write, make_pod, make_node):
-    kinds = (limited("ResourceQuota"), limited("HorizontalPodAutoscaler", "autoscaling/v2"))
+    kinds = (limited("HorizontalPodAutoscaler", "autoscaling/v2"),)
     file = write("a.yaml", make_node("n"), make_pod("p"), *kinds)
     got = run("simulate", "-f", file)
     assert got.stderr.splitlines() == [
         "moorage: warning: HorizontalPodAutoscaler (1 object) is not applied: workloads keep "
         "spec.replicas, also if that is below minReplicas",
-        "moorage: warning: ResourceQuota (1 object) is not applied: pods that it would forbid are "
-        "scheduled",
     ]
     stored = make_pod("p") | {"metadata": {"name": "p", "uid": "1"}}
     got = run("simulate", "-f", write("b.yaml", make_node("n"), stored, *kinds))
     assert got.stderr == ""
+
+
+def test_limits_of_a_quota_that_are_not_applied_are_named(run, write, make_node):
+    hard = {"pods": "1", "secrets": "1", "count/ingresses.networking.k8s.io": "1"}
+    file = write("a.yaml", make_node("n"), limited("ResourceQuota") | {"spec": {"hard": hard}})
+    assert run("simulate", "-f", file).stderr == (
+        f"moorage: warning: {file}, document 2, ResourceQuota default/x: 2 limits not applied: "
+        "count/ingresses.networking.k8s.io, secrets\n"
+    )
+
+
+def test_refused_pods_are_listed(run, write, make_node, make_pod):
+    quota = limited("ResourceQuota") | {"spec": {"hard": {"pods": "1"}}}
+    file = write("a.yaml", make_node("n"), make_pod("p"), make_pod("q"), quota, WEB)
+    got = run("simulate", "-f", file, "--fail-on-pending")
+    assert got.exit_code == 1
+    assert "1 placed" in got.stdout
+    assert "Pod default/q\n" in got.stdout
+    assert "Deployment default/web\n" in got.stdout
+    refused = json.loads(run("simulate", "-f", file, "-o", "json").stdout)["refused"]
+    assert [(each["kind"], each["name"]) for each in refused] == [
+        ("Pod", "q"),
+        ("Deployment", "web"),
+    ]
+    why = "exceeded quota: x, requested: pods=1, used: pods=1, limited: pods=1"
+    got = run("explain", "q", "-f", file)
+    assert " ".join(got.stdout.split()) == f'default/q is not created: pods "q" is forbidden: {why}'
+    assert why in run("explain", "deployment/web", "-f", file).stdout
 
 
 def test_an_unknown_priority_class_is_named_with_its_file(run, write, make_pod, make_node):

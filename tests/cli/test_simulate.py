@@ -100,6 +100,7 @@ def test_for_programs(run, cluster, form):
             "default/gated": "waiting for scheduling gates: [example.com/wait]",
         },
         "heldBack": {},
+        "refused": [],
         "evictions": [],
         "nodes": {
             "small": {

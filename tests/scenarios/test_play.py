@@ -207,6 +207,19 @@ def test_a_pod_that_never_fits_waits_with_its_reason():
     assert group.reason.startswith("0/4 nodes are available: 4 Insufficient cpu.")
 
 
+def test_pods_beyond_a_quota_are_created_when_others_end():
+    kind = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "q"}}
+    quota = kind | {"spec": {"hard": {"pods": "2"}}}
+    stream = arrivals(at=["0m"], count=5, lifetime={"fixed": "30m"})
+    sim = play(pool(), quota, duration="50m", arrivals=[stream])
+    assert (sim.result.created, sim.result.running) == (4, 2)
+    [refusal] = sim.refusals
+    assert refusal[:4] == ("stream", "default", "a", 1)
+    assert "exceeded quota: q" in refusal.reason
+    sim = play(pool(), quota, duration="100m", arrivals=[stream])
+    assert (sim.result.created, sim.refusals) == (5, [])
+
+
 def test_one_seed_one_result_under_any_hash_seed():
     file = EXAMPLES / "hour.yaml"
     main = "from moorage.cli.main import main; main()"

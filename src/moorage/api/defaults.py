@@ -47,6 +47,7 @@ from moorage.api.pod_admission import PodAdmission
 from moorage.api.pod_groups import DISRUPT_POD, PodGroup
 from moorage.api.policy import Namespace, PriorityClass
 from moorage.api.storage import CSIDriver, PersistentVolume, PersistentVolumeClaim, StorageClass
+from moorage.errors import AdmissionError
 
 S = TypeVar("S", bound=Struct)
 K = TypeVar("K", bound=KubeObject)
@@ -62,15 +63,36 @@ UIDS = uuid.UUID("6d6f6f72-6167-5e00-8000-000000000000")
 
 
 def complete(
-    objects: Iterable[KubeObject], *, known: Iterable[KubeObject] = ()
+    objects: Iterable[KubeObject],
+    *,
+    known: Iterable[KubeObject] = (),
+    refuse: Callable[[KubeObject, str], None] | None = None,
 ) -> list[KubeObject]:
-    """The objects with all defaults; `known` objects exist already and are only read."""
+    """The objects with all defaults; `known` objects exist already and are only read.
+
+    Objects that admission refuses are left out and passed to `refuse`, with the reason; without it
+    the first of them raises AdmissionError.
+    """
     objects = list(objects)
-    everything = (*known, *objects)
-    classes = PriorityClasses(each for each in everything if isinstance(each, PriorityClass))
-    storage_class = default_storage_class(everything)
-    pods = PodAdmission(everything)
-    return [_complete(pods.admit(each), classes, storage_class) for each in objects]
+    complete_one = completer((*known, *objects))
+    found = []
+    for each in objects:
+        try:
+            found.append(complete_one(each))
+        except AdmissionError as error:
+            if refuse is None:
+                raise
+            refuse(each, error.why)
+    return found
+
+
+def completer(known: Iterable[KubeObject]) -> Callable[[KubeObject], KubeObject]:
+    """A function that completes an object, or raises AdmissionError; it reads `known` once."""
+    known = list(known)
+    classes = PriorityClasses(each for each in known if isinstance(each, PriorityClass))
+    storage_class = default_storage_class(known)
+    pods = PodAdmission(known)
+    return lambda obj: _complete(pods.admit(obj), classes, storage_class)
 
 
 def _complete(obj: KubeObject, classes: PriorityClasses, storage_class: str | None) -> KubeObject:

@@ -35,6 +35,7 @@ KINDS: dict[str, Kind] = {
         Kind(policy.Namespace, "", "namespaces", namespaced=False),
         Kind(policy.PriorityClass, "scheduling.k8s.io", "priorityclasses", namespaced=False),
         Kind(policy.LimitRange, "", "limitranges", namespaced=True),
+        Kind(policy.ResourceQuota, "", "resourcequotas", namespaced=True),
         Kind(policy.RuntimeClass, "node.k8s.io", "runtimeclasses", namespaced=False),
         Kind(storage.StorageClass, "storage.k8s.io", "storageclasses", namespaced=False),
         Kind(storage.CSIDriver, "storage.k8s.io", "csidrivers", namespaced=False),
@@ -78,7 +79,7 @@ KINDS: dict[str, Kind] = {
 }
 
 # Only admission reads them: a scheduler of a cluster sees pods that have been admitted.
-ADMISSION = ("LimitRange", "RuntimeClass")
+ADMISSION = ("LimitRange", "ResourceQuota", "RuntimeClass")
 
 # Read, but not observed by a scheduler: `moorage.expansion` turns them into pods and nodes.
 WORKLOADS: dict[str, Kind] = {

@@ -94,6 +94,12 @@ def claim_violations(claim: Fields, ranges: Iterable[Fields]) -> list[str]:
     return found
 
 
+def refusal(violated: Iterable[str]) -> str:
+    """The violated bounds as one reason; empty if there are none."""
+    found = list(dict.fromkeys(violated))
+    return found[0] if len(found) == 1 else f"[{', '.join(found)}]" if found else ""
+
+
 def _limits(limit_range: Fields, kind: str) -> list[Fields]:
     listed = fe.items(fe.mapping(limit_range, "spec"), "limits")
     return [each for each in listed if fe.text(each, "type") == kind]

@@ -268,6 +268,7 @@ class PodSpec(Data):
     host_network: bool = False
     host_users: bool | None = None
     termination_grace_period_seconds: Int64 | None = None
+    active_deadline_seconds: Int64 | None = None
 
 
 class ContainerStatus(Data):

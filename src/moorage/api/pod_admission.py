@@ -1,4 +1,4 @@
-"""Admission of pods without an API server: what limit ranges and runtime classes change.
+"""Admission without an API server: what limit ranges and runtime classes change and refuse.
 
 The rules are those of `limit_ranges` and `runtime_classes`, which `serve` applies to requests.
 """
@@ -12,7 +12,8 @@ from moorage.api import limit_ranges, runtime_classes
 from moorage.api.meta import KubeObject
 from moorage.api.pod import Pod
 from moorage.api.policy import LimitRange, RuntimeClass
-from moorage.errors import ManifestError
+from moorage.api.storage import PersistentVolumeClaim
+from moorage.errors import AdmissionError
 
 
 class PodAdmission:
@@ -29,27 +30,36 @@ class PodAdmission:
                 self._classes[obj.name] = msgspec.to_builtins(obj)
 
     def admit(self, obj: KubeObject) -> KubeObject:
-        """A new pod as admission changes it; raises ManifestError for one that it refuses.
+        """A new pod or claim as admission changes it; raises AdmissionError if it is refused.
 
-        A pod that a controller made is not refused: a run would end with it. A pod whose class is
-        not among the objects keeps its spec.
+        A pod whose class is not among the objects keeps its spec.
         """
-        if not (self._ranges or self._classes) or not isinstance(obj, Pod) or obj.uid:
+        if not (self._ranges or self._classes) or obj.uid:
             return obj
         ranges = self._ranges.get(obj.namespace or "default", [])
-        runtime_class = self._classes.get(obj.spec.runtime_class_name)
+        if isinstance(obj, PersistentVolumeClaim) and ranges:
+            violated = limit_ranges.claim_violations(msgspec.to_builtins(obj), ranges)
+            _check(obj, limit_ranges.refusal(violated))
+        return self._admit_pod(obj, ranges) if isinstance(obj, Pod) else obj
+
+    def _admit_pod(self, pod: Pod, ranges: list[dict[str, Any]]) -> Pod:
+        runtime_class = self._classes.get(pod.spec.runtime_class_name)
         if not ranges and runtime_class is None:
-            return obj
-        plain: dict[str, Any] = msgspec.to_builtins(obj)
+            return pod
+        plain: dict[str, Any] = msgspec.to_builtins(pod)
         spec = plain.setdefault("spec", {})
         for container in (*spec.get("initContainers", ()), *spec.get("containers", ())):
             resources = container.setdefault("resources", {})
             if limits := resources.get("limits"):
                 resources["requests"] = {**limits, **resources.get("requests", {})}
         limit_ranges.set_defaults(plain, ranges)
-        problems = limit_ranges.violations(plain, ranges)
-        if runtime_class is not None and (why := runtime_classes.apply(spec, runtime_class)):
-            problems.append(why)
-        if problems and obj.controller is None:
-            raise ManifestError(f"Pod {obj.namespace or 'default'}/{obj.name}: {problems[0]}")
+        if runtime_class is not None:
+            _check(pod, runtime_classes.apply(spec, runtime_class))
+        _check(pod, limit_ranges.refusal(limit_ranges.violations(plain, ranges)))
         return msgspec.convert(plain, Pod)
+
+
+def _check(obj: KubeObject, why: str) -> None:
+    if why:
+        subject = f"{type(obj).__name__} {obj.namespace or 'default'}/{obj.name}"
+        raise AdmissionError(subject, why)

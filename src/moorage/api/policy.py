@@ -1,4 +1,4 @@
-"""Namespaces, priority classes, disruption budgets, limit ranges and runtime classes."""
+"""Namespaces, priority classes, disruption budgets, limit ranges, quotas and runtime classes."""
 
 from typing import Any
 
@@ -22,6 +22,13 @@ class LimitRange(KubeObject):
     """Default requests and limits of containers, and their bounds, in a namespace."""
 
     spec: dict[str, Any] = {}
+
+
+class ResourceQuota(KubeObject):
+    """How much the objects of a namespace may use in total."""
+
+    spec: dict[str, Any] = {}
+    status: dict[str, Any] = {}
 
 
 class RuntimeClass(KubeObject):

@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from moorage.api import workloads
+from moorage.api import texts, workloads
 from moorage.api.admission import SYSTEM_PRIORITIES
 from moorage.api.kinds import READ
 from moorage.api.pod import Pod, PodSpec
-from moorage.api.policy import PriorityClass
+from moorage.api.policy import PriorityClass, ResourceQuota
 from moorage.api.workloads import CronJob, PodTemplateSpec
 
 if TYPE_CHECKING:
@@ -18,9 +18,12 @@ if TYPE_CHECKING:
 
 # What the objects of a kind would change, if they were applied.
 NOT_APPLIED = {
-    "ResourceQuota": "pods that it would forbid are scheduled",
     "HorizontalPodAutoscaler": "workloads keep spec.replicas, also if that is below minReplicas",
 }
+
+
+# Limits of a quota on objects, or fields of objects, that are not read.
+NOT_KEPT = ("configmaps", "secrets", "services.nodeports", "services.loadbalancers")
 
 
 def not_applied(manifest: "Manifest") -> Iterator[str]:
@@ -33,6 +36,24 @@ def not_applied(manifest: "Manifest") -> Iterator[str]:
         if kind in NOT_APPLIED and kind not in READ:
             objects = "1 object" if count == 1 else f"{count:,} objects"
             yield f"{kind} ({objects}) is not applied: {NOT_APPLIED[kind]}"
+
+
+def not_counted(manifest: "Manifest") -> Iterator[str]:
+    """Limits of quotas on objects that are not kept, so that none of them is ever refused."""
+    kept = {
+        f"count/{kind.plural}.{kind.group}" if kind.group else f"count/{kind.plural}"
+        for kind in READ.values()
+    }
+    for obj in manifest.objects:
+        if isinstance(obj, ResourceQuota):
+            names = [
+                name
+                for name in obj.spec.get("hard") or {}
+                if name in NOT_KEPT or (name.startswith("count/") and name not in kept)
+            ]
+            if names:
+                limits = texts.count(len(names), "limit")
+                yield f"{manifest.location(obj)}: {limits} not applied: {', '.join(sorted(names))}"
 
 
 def assume_priorities(manifest: "Manifest", known: "Iterable[KubeObject]" = ()) -> None:

@@ -7,12 +7,13 @@ import click
 from moorage import terminal
 from moorage.cli import documents, inputs, options, plugin_output
 from moorage.cli.progress import StatusLine
-from moorage.errors import ConfigError
+from moorage.errors import ConfigError, InputError
 
 if TYPE_CHECKING:
     from moorage.api.config import SchedulerConfiguration, Source
     from moorage.api.manifests import Manifest
     from moorage.api.pod import Pod
+    from moorage.expansion.refusals import Refusal
     from moorage.explaining.dry_run import DryRun
     from moorage.explaining.recorded import Recorded
 
@@ -64,13 +65,20 @@ def explain(
         raise click.UsageError("Name a POD or a selector (-l), not both.")
     manifest, live = inputs.files_or_cluster(paths, kubeconfig, context)
     run = DryRun(manifest.everything)
-    pods = selecting.select(run.objects, pod, namespace=namespace, labels=selector)
+    refused = [] if selector else selecting.refused(run.refusals, pod, namespace=namespace)
+    try:
+        pods = selecting.select(run.pods, pod, namespace=namespace, labels=selector)
+    except InputError:
+        if not refused or pod is None:
+            raise
+        pods = []
     config, assumed = _configuration(config_file, live, pods, run.pods)
     run = run.with_config(config)
-    if len(pods) == 1:
+    if len(pods) == 1 and not refused:
         _explain_one(run, pods[0], live, assumed, manifest, output, show_all=show_all)
     else:
-        _explain_several(run, pods, assumed if live else "", manifest, output, show_all=show_all)
+        found = (pods, refused)
+        _explain_several(run, found, assumed if live else "", manifest, output, show_all=show_all)
 
 
 def _configuration(
@@ -143,7 +151,7 @@ def _more(found: "Recorded", assumed: str, *, is_live: bool) -> dict[str, Any]:
 
 def _explain_several(
     run: "DryRun",
-    pods: "list[Pod]",
+    found: "tuple[list[Pod], list[Refusal]]",
     assumed: str,
     manifest: "Manifest",
     output: str,
@@ -152,7 +160,8 @@ def _explain_several(
 ) -> None:
     from moorage.explaining import grouping
 
-    if not pods and output == "table":
+    pods, refused = found
+    if not pods and not refused and output == "table":
         click.echo(f"No pod is pending; {len(run.pods):,} pods have a node.")
         return
     with StatusLine("explaining") as status:
@@ -162,10 +171,11 @@ def _explain_several(
     if output == "table":
         from moorage.cli import explain_tables
 
-        explain_tables.show_groups(groups, assumed, manifest.skipped, show_all=show_all)
+        explain_tables.show_groups(groups, refused, assumed, manifest.skipped, show_all=show_all)
         return
     plain = [
         {"reason": each.reason, "pods": each.pods, "first": each.explanation.to_dict()}
         for each in groups
     ]
-    documents.write({"groups": plain}, output)
+    lacking = {"refused": [each.to_dict() for each in refused]} if refused else {}
+    documents.write({"groups": plain, **lacking}, output)

@@ -8,6 +8,7 @@ from rich.text import Text
 from moorage.api import texts
 from moorage.cli import output
 from moorage.cli.output import ConsolePage
+from moorage.expansion.refusals import Refusal
 from moorage.explaining import Explanation, text
 from moorage.explaining.grouping import ReasonGroup
 from moorage.explaining.recorded import Recorded
@@ -23,7 +24,9 @@ def show(explained: Explanation, skipped: Counter[str], *, show_all: bool) -> No
     headline.highlight_words([explained.pod.key], output.HEAD)
     if explained.picked:
         headline.highlight_words([explained.picked], output.GOOD)
-    headline.highlight_words(["stays pending", "stay pending", "is gated"], output.BAD)
+    headline.highlight_words(
+        ["stays pending", "stay pending", "is gated", "is not created"], output.BAD
+    )
     page.put(headline)
     if explained.feasible:
         _show_feasible(page, explained, most)
@@ -64,10 +67,29 @@ def show_recorded(found: Recorded, assumed: str, *, differs: bool, by_cluster: b
 
 
 def show_groups(
-    groups: list[ReasonGroup], assumed: str, skipped: Counter[str], *, show_all: bool
+    groups: list[ReasonGroup],
+    refused: list[Refusal],
+    assumed: str,
+    skipped: Counter[str],
+    *,
+    show_all: bool,
 ) -> None:
     """Print pods by reason, with the details of the first pod of each."""
     page = ConsolePage()
+    if groups:
+        _show_groups(page, groups, show_all=show_all)
+    if refused:
+        count = sum(each.pods for each in refused)
+        page.section(f"{texts.count(count, 'pod')} refused at creation" if count else "Refused")
+        page.refused(refused)
+    page.section()
+    page.note("`moorage explain POD` shows the verdict and the scores of every node.")
+    if assumed:
+        page.note(f"Configuration assumed here: {assumed}.")
+    page.skipped(skipped)
+
+
+def _show_groups(page: ConsolePage, groups: list[ReasonGroup], *, show_all: bool) -> None:
     pods = sum(len(group.pods) for group in groups)
     lacking = sum(len(group.pods) for group in groups if not group.is_placed)
     answer = f"{pods - lacking:,} would fit a node now, {lacking:,} would not"
@@ -80,11 +102,6 @@ def show_groups(
         for line in group.explanation.advice:
             items.add_row("-", Text(line, output.DIM))
         page.put(items)
-    page.section()
-    page.note("`moorage explain POD` shows the verdict and the scores of every node.")
-    if assumed:
-        page.note(f"Configuration assumed here: {assumed}.")
-    page.skipped(skipped)
 
 
 def _show_feasible(page: ConsolePage, explained: Explanation, most: int | None) -> None:

@@ -45,6 +45,7 @@ def cluster(paths: "Iterable[str]") -> "Manifest":
     found.notes += [note] if note else []
     cautions.assume_priorities(found)
     found.warnings += cautions.not_applied(found)
+    found.warnings += cautions.not_counted(found)
     remark(found)
     return found
 

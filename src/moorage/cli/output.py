@@ -10,6 +10,7 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from rich import box
 from rich.console import (
@@ -27,6 +28,9 @@ from rich.text import Text
 
 from moorage import terminal
 from moorage.api import texts
+
+if TYPE_CHECKING:
+    from moorage.expansion.refusals import Refusal
 
 WIDTH = 100
 
@@ -131,6 +135,17 @@ class ConsolePage:
             table.add_row("", f"and {len(groups) - most:,} more reasons")
         self.put(table)
         self.claims_hint(reason for reason, _ in groups)
+
+    def refused(self, found: "Iterable[Refusal]") -> None:
+        """Print workloads and other objects with what quotas and limit ranges say about them."""
+        table = items()
+        for each in found:
+            # The name of a pod that does not exist says nothing.
+            prefix, _, why = each.reason.partition(" is forbidden: ")
+            text = why if prefix.startswith("pods ") else each.reason
+            count = f"{each.pods:,}" if each.pods else ""
+            table.add_row(count, Text.assemble((each.key, BAD), "\n", text))
+        self.put(table)
 
     def claims_hint(self, reasons: Iterable[str]) -> None:
         """Say where volumes come from, if a claim has none: manifests often lack the class."""

@@ -62,10 +62,24 @@ def show_placements(
     if result.pending:
         page.section(_stay_pending(result))
         page.reasons(result.pending, show_all=show_all)
+    _show_refused(page, result)
     for name, (pod, count) in result.held_back.items():
         more = texts.count(count, "more pod")
         page.note(f"StatefulSet {name} waits for {pod} to run before it creates {more}.")
     page.skipped(skipped)
+
+
+def _show_refused(page: ConsolePage, result: Result) -> None:
+    """Print which workloads lack pods because admission refuses them."""
+    if result.refused:
+        page.section(_refused_head(result))
+        page.refused(result.refused)
+
+
+def _refused_head(result: Result) -> str:
+    if not result.refused_pods:
+        return f"{texts.count(len(result.refused), 'object')} refused"
+    return f"{texts.count(result.refused_pods, 'pod')} refused at creation"
 
 
 def _summary(result: Result) -> Text:
@@ -78,10 +92,12 @@ def _summary(result: Result) -> Text:
     if result.pending:
         gated = f" ({len(result.gated):,} of them gated)" if result.gated else ""
         parts.append(f"{result.pending_count:,} pending{gated}")
+    if result.refused_pods:
+        parts.append(f"{result.refused_pods:,} refused")
     where = f"{texts.count(pods, 'pod')} on {texts.count(nodes, 'node')}"
     text = Text(f"{where} after {result.seconds:g} s: {', '.join(parts)}.")
     text.highlight_regex(r"[\d,]+ placed", output.GOOD)
-    text.highlight_regex(r"[\d,]+ pending", output.BAD)
+    text.highlight_regex(r"[\d,]+ (pending|refused)", output.BAD)
     return text
 
 
@@ -224,12 +240,15 @@ def show_course(result: Result, name: str, seed: int, cost: ClusterCost | None =
     if result.pending:
         page.section(_stay_pending(result))
         page.reasons(result.pending, MOST_ROWS)
+    _show_refused(page, result)
 
 
 def _course_summary(result: Result, name: str, seed: int) -> Text:
     parts = [f"{result.bound:,} bound", f"{result.ended:,} ended"]
     parts.append(f"{result.running:,} on {texts.count(len(result.nodes), 'node')} at the end")
     parts.append(f"{result.pending_count:,} pending")
+    if result.refused_pods:
+        parts.append(f"{result.refused_pods:,} refused at creation")
     pods = texts.count(result.created, "pod")
     text = Text(f"{name}, seed {seed}: {pods} in {axes.span(result.seconds)}: ")
     text.append(", ".join(parts) + ".")

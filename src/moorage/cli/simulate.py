@@ -85,7 +85,7 @@ def _is_path(argument: str) -> bool:
 @click.option(
     "--fail-on-pending",
     is_flag=True,
-    help="Exit with code 1 if any pod has no node; gated pods count.",
+    help="Exit with code 1 if any pod has no node, or is refused by a quota; gated pods count.",
 )
 @click.option(
     "--profile",
@@ -167,7 +167,8 @@ def simulate(
     else:
         profile = {} if spent is None else {"profile": spent.to_dict()}
         documents.write({**result.to_dict(), **_plain_cost(cost), **profile}, output)
-    context.exit(STILL_PENDING if fail_on_pending and result.pending_pods else 0)
+    lacking = result.pending_pods or result.refused
+    context.exit(STILL_PENDING if fail_on_pending and lacking else 0)
 
 
 def _has_subcommand(context: click.Context) -> bool:
@@ -345,7 +346,7 @@ def _play(
     else:
         named = {"name": plan.name, "seed": seed}
         documents.write({**named, **result.to_dict(), **_plain_cost(cost)}, output)
-    return bool(result.pending_pods)
+    return bool(result.pending_pods or result.refused)
 
 
 def _plain_cost(cost: "ClusterCost | None") -> dict[str, Any]:

@@ -5,6 +5,6 @@ the controllers of `moorage.controllers` on a cluster of structs: for a simulati
 and once for `expand`, which answers questions that have no time.
 """
 
-from moorage.expansion.expand import expand
+from moorage.expansion.expand import Expansion, expand, expansion
 
-__all__ = ["expand"]
+__all__ = ["Expansion", "expand", "expansion"]

@@ -3,8 +3,8 @@
 The controllers run once, on a cluster in which no pod starts: for questions that have no time.
 """
 
-from collections.abc import Iterable
-from typing import TypeVar
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple, TypeVar
 
 from msgspec.structs import replace
 
@@ -12,12 +12,29 @@ from moorage.api import defaults, timestamps
 from moorage.api.kinds import WORKLOADS
 from moorage.api.meta import KubeObject
 from moorage.api.pod import Pod
+from moorage.api.policy import LimitRange, PriorityClass, ResourceQuota, RuntimeClass
+from moorage.api.storage import StorageClass
 from moorage.api.workloads import CronJob, Job, StatefulSet
-from moorage.errors import ManifestError
+from moorage.errors import AdmissionError, ManifestError
 from moorage.expansion.host import ControllerHost
 from moorage.expansion.pools import nodes_of_pools
+from moorage.expansion.refusals import Refusal
 
 T = TypeVar("T", bound=KubeObject)
+
+# The kinds that refuse new objects, and those that change them.
+REFUSING = (LimitRange, RuntimeClass, ResourceQuota)
+CLASSES = (PriorityClass, StorageClass)
+
+
+class Expansion(NamedTuple):
+    """All objects after controllers and admission, and what admission refused."""
+
+    objects: list[KubeObject]
+    refusals: list[Refusal]
+    # The refused pods of the input, with the message of the API server by key.
+    refused_pods: list[Pod]
+    messages: dict[str, str]
 
 
 def expand(objects: Iterable[KubeObject]) -> list[KubeObject]:
@@ -26,25 +43,41 @@ def expand(objects: Iterable[KubeObject]) -> list[KubeObject]:
     Pods that exist are not created again; owner references say which workload they belong to.
     Objects that only create others (deployments, jobs, node pools) are not returned; all others
     come first, in their order. All pods of a stateful set are created, and one run of a cron job.
+    Objects that quotas or limit ranges refuse are left out.
     """
+    return expansion(objects).objects
+
+
+def expansion(objects: Iterable[KubeObject]) -> Expansion:
+    """The same, with the refusals."""
     objects = list(objects)
     given = [obj for obj in objects if type(obj).__name__ not in WORKLOADS]
-    if len(given) == len(objects) and not any(_has_template(obj) for obj in objects):
-        return objects
+    may_refuse = any(isinstance(obj, REFUSING) for obj in objects)
+    has_templates = len(given) < len(objects) or any(_has_template(obj) for obj in objects)
+    if not has_templates and not may_refuse:
+        return Expansion(objects, [], [], {})
     nodes = nodes_of_pools(objects)
-    cluster = _StaticCluster()
-    for obj in cluster.host.take([*map(_at_once, objects), *nodes], ()):
-        cluster.put(defaults.identity(obj))
+    cluster = _StaticCluster([obj for obj in objects if isinstance(obj, (*REFUSING, *CLASSES))])
+    found = cluster.host.take([*map(_at_once, objects), *nodes], ())
+    if may_refuse:
+        cluster.admit(found)
+    else:
+        for obj in found:
+            cluster.put(defaults.identity(obj))
     cluster.host.turn()
-    return [*given, *nodes, *cluster.created]
+    kept = [obj for obj in given if id(obj) not in cluster.refused]
+    refused = [
+        defaults.identity(obj)
+        for obj in given
+        if isinstance(obj, Pod) and id(obj) in cluster.refused
+    ]
+    refusals = cluster.host.refusals
+    messages = {f"{each.namespace}/{each.name}": each.reason for each in refusals if each.is_pod}
+    return Expansion([*kept, *nodes, *cluster.created], refusals, refused, messages)
 
 
 def _has_template(obj: KubeObject) -> bool:
     return getattr(getattr(obj, "spec", None), "template", None) is not None
-
-
-def _as_it_is(obj: KubeObject) -> KubeObject:
-    return obj
 
 
 def _start() -> float:
@@ -78,13 +111,30 @@ def _first_run(owner: CronJob) -> Job:
 class _StaticCluster:
     """Objects by type and key; `created` are those that controllers created."""
 
-    def __init__(self) -> None:
+    def __init__(self, known: Sequence[KubeObject]) -> None:
         self.created: list[KubeObject] = []
-        self.host = ControllerHost(self, _as_it_is, _start)
+        self.refused: set[int] = set()  # identities of given objects
+        self._complete = defaults.completer(known)
+        self.host = ControllerHost(self, self._complete, _start)
         self._objects: dict[type[KubeObject], dict[str, KubeObject]] = {}
+
+    def admit(self, found: list[KubeObject]) -> None:
+        """Add objects of the input, except those that admission refuses."""
+        for obj in found:
+            try:
+                completed = self._complete(obj)
+                why = self.host.quotas.refusal(completed)
+            except AdmissionError as error:
+                why = error.why
+            if why:
+                self.refused.add(id(obj))
+                self.host.refuse(obj, why)
+            else:
+                self.put(completed)
 
     def put(self, obj: KubeObject) -> None:
         self._objects.setdefault(type(obj), {})[obj.key] = obj
+        self.host.quotas.observe(obj)
         if isinstance(obj, Pod):
             self.host.pod_changed(obj)
 

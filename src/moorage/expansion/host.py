@@ -7,7 +7,7 @@ number of objects counts instead of a stopwatch, so that the same input gives th
 """
 
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Protocol, TypeVar
 
 from msgspec.structs import replace
@@ -18,10 +18,11 @@ from moorage.api.kinds import KINDS, READ
 from moorage.api.meta import KubeObject
 from moorage.api.node import Node
 from moorage.api.pod import Pod
+from moorage.api.policy import ResourceQuota
 from moorage.cluster import status_errors
 from moorage.cluster.controller_loop import ControllerLoop
 from moorage.cluster.objects import validation
-from moorage.cluster.status_errors import StatusCause
+from moorage.cluster.status_errors import ForbiddenError, StatusCause
 from moorage.cluster.verbs import update
 from moorage.controllers import (
     cron_job,
@@ -34,12 +35,14 @@ from moorage.controllers import (
     tasks,
 )
 from moorage.controllers.events import NewEvent
-from moorage.controllers.index import WORKLOAD, StructReader, Task, key_of
+from moorage.controllers.index import WORKLOAD, Key, StructReader, Task, key_of
 from moorage.controllers.node_lifecycle import MANAGED_TAINTS
 from moorage.controllers.objects import Object
-from moorage.errors import InputError
-from moorage.expansion import documents
+from moorage.errors import AdmissionError, InputError
+from moorage.expansion import documents, refusals
 from moorage.expansion.documents import RESOURCES, Complete, StructBuilder
+from moorage.expansion.quotas import Quotas
+from moorage.expansion.refusals import Refusal
 from moorage.expansion.struct_index import DOCUMENT_KINDS, StructIndex
 from moorage.expansion.templates import NameGenerator
 
@@ -74,6 +77,9 @@ class ControllerHost:
         self._names = NameGenerator()
         self._uids: set[str] = set()
         self._is_active = False
+        self.quotas = Quotas(self._in_namespace, self._retry_refused)
+        # Objects of the input that admission refused, by kind, namespace and name.
+        self._refused: dict[Key, Refusal] = {}
         self._loop = ControllerLoop(
             self,
             now=now,
@@ -82,6 +88,7 @@ class ControllerHost:
             index=self.index,
             emits_events=False,
             max_writes=sys.maxsize,
+            without=(tasks.QUOTA,),  # `Quotas` follows the usage.
         )
 
     # Input
@@ -92,6 +99,9 @@ class ControllerHost:
         `known` pods exist. Stored are all objects but those that only controllers read.
         """
         found = list(found)
+        for quota in found:
+            if isinstance(quota, ResourceQuota):  # Before the objects that it may refuse.
+                self.quotas.put(quota)
         pods = [obj for obj in found if isinstance(obj, Pod)]
         new = documents.of_structs(found, [*known, *pods])
         if not new:
@@ -100,7 +110,11 @@ class ControllerHost:
         named = iter(documents.with_owner_uids(pods, new))
         stored = [next(named) if isinstance(obj, Pod) else obj for obj in found]
         uids = self._uids | {objects.uid(each) for each in new}
-        given = {key_of(each): documents.with_known_owners(each, uids) for each in new}
+        given = {
+            key_of(each): documents.with_known_owners(each, uids)
+            for each in new
+            if self._is_admitted(each)
+        }
         for document in given.values():
             self._add_document(document)
         self._loop.process_changes()
@@ -113,13 +127,54 @@ class ControllerHost:
         plain = [obj for obj in stored if not documents.has_document(obj)]
         return [*(obj for obj in plain if type(obj).__name__ in KINDS), *projected]
 
+    def _is_admitted(self, document: Object) -> bool:
+        """Whether quotas admit a workload of the input; one that they refuse is recorded."""
+        if why := self.quotas.refusal(document):
+            namespace, name = objects.namespace(document), objects.name(document)
+            text = str(forbidden(document["apiVersion"], document["kind"], name, why))
+            pods = refusals.wanted_pods(document)
+            self._refused[key_of(document)] = Refusal(document["kind"], namespace, name, pods, text)
+        return not why
+
+    def refuse(self, obj: KubeObject, why: str) -> None:
+        """Record an object of the input that admission refused."""
+        kind, namespace, name = obj.kind, obj.namespace or "default", obj.name
+        text = str(forbidden(obj.api_version, kind, name, why))
+        pods = int(isinstance(obj, Pod))
+        self._refused[kind, namespace, name] = Refusal(kind, namespace, name, pods, text)
+
+    def admitted(self, obj: KubeObject) -> None:
+        """Forget that an object was refused before."""
+        self._refused.pop((obj.kind, obj.namespace, obj.name), None)
+
+    @property
+    def refusals(self) -> list[Refusal]:
+        """What admission keeps from being created, at this moment."""
+        return [*self._refused.values(), *refusals.of_workloads(self.index)]
+
+    def _in_namespace(self, namespace: str) -> Iterator[KubeObject | Object]:
+        """All objects of a namespace."""
+        for kind in KINDS.values():
+            if kind.namespaced and kind.name not in documents.NAMES:
+                every: Iterable[KubeObject] = self._cluster.all(kind.struct)
+                yield from (obj for obj in every if obj.namespace == namespace)
+        for name in DOCUMENT_KINDS:
+            yield from self.index.all(name, namespace)
+
+    def _retry_refused(self, namespace: str) -> None:
+        for task in tasks.refused_tasks(namespace, self.index):
+            self._loop.trigger(task)
+
     def _add_document(self, document: Object) -> None:
         if (old := self.index.get(*key_of(document))) is not None:
             kind = RESOURCES[document["apiVersion"], document["kind"]]
             raise status_errors.already_exists(kind, objects.name(old))
         self._uids.add(objects.uid(document))
         meta = {"creationTimestamp": timestamps.to_text(self._now()), **document["metadata"]}
-        self._loop.observe(None, {**document, "metadata": meta})
+        document = {**document, "metadata": meta}
+        self._loop.observe(None, document)
+        if self.quotas:
+            self.quotas.observe(document)
 
     def _activate(self) -> None:
         """Begin to follow pods: without workloads no controller reads them."""
@@ -177,8 +232,10 @@ class ControllerHost:
             self._loop.trigger((tasks.LIFECYCLE, ("Node", "", name)))
 
     def classes_changed(self) -> None:
-        """A class changed that defaults of new objects depend on."""
+        """A class or limit range changed that admission of new objects depends on."""
         self._builder.forget()
+        for task in list(self.index.failures):
+            self._loop.trigger(task)
 
     def _trigger_owner(self, pod: Pod, uid: str) -> None:
         key = self.index.document_key(uid)
@@ -209,17 +266,15 @@ class ControllerHost:
 
     def document(self, kind: str, namespace: str, name: str) -> Object | None:
         """The document of a workload or budget; kinds are written without their group."""
-        known = READ.get(kind)
-        if known is None:
+        if kind not in READ or (full := _with_group(kind)) not in DOCUMENT_KINDS:
             return None
-        group = f"{known.group}/" if known.group else ""
-        return self.index.get(f"{group}{kind}", namespace or "default", name)
+        return self.index.get(full, namespace or "default", name)
 
     def replace(self, obj: KubeObject) -> bool:
         """Apply a newer version of a workload or budget; whether there is one."""
         kind = type(obj).__name__
         old = self.document(kind, obj.namespace, obj.name)
-        if old is None or f"{objects.kind_of(old)}" not in DOCUMENT_KINDS:
+        if old is None:
             return False
         [new] = documents.of_structs([obj], ())[:1]
         resource = RESOURCES[old["apiVersion"], old["kind"]]
@@ -261,7 +316,7 @@ class ControllerHost:
     def remove(self, kind: str, namespace: str, name: str) -> bool:
         """Delete a workload or budget, and then its dependents; whether there was one."""
         found = self.document(kind, namespace, name)
-        if found is None or objects.kind_of(found) not in DOCUMENT_KINDS:
+        if found is None:
             return False
         self._drop(found)
         self._loop.process_changes()
@@ -315,20 +370,26 @@ class ControllerHost:
     # The client of the loop
 
     def create(self, obj: Object) -> Object:
-        """Create an object that a controller asks for."""
+        """Create an object that a controller asks for; raises ForbiddenError."""
         obj = self._named(obj)
         if objects.kind_of(obj) in DOCUMENT_KINDS:
             uid = self._fresh_uid(f"{obj['kind']}/{objects.namespace(obj)}/{objects.name(obj)}")
             meta = {**obj["metadata"], "uid": uid, "generation": 1}
             obj = documents.completed({**obj, "metadata": meta})
+            if self.quotas and (why := self.quotas.refusal(obj)):
+                raise forbidden(obj["apiVersion"], obj["kind"], objects.name(obj), why)
             self._add_document(obj)
             if obj["kind"] in KINDS:
                 self._cluster.create_object(documents.struct_of(_without_status(obj)))
             return obj
-        if obj["kind"] == "Pod":
-            self._cluster.create_object(self._builder.pod(obj))
-        else:
-            self._cluster.create_object(self._builder.other(obj))
+        is_pod = obj["kind"] == "Pod"
+        try:
+            new = self._builder.pod(obj) if is_pod else self._builder.other(obj)
+        except AdmissionError as error:
+            raise forbidden("v1", obj["kind"], objects.name(obj), error.why) from None
+        if self.quotas and (why := self.quotas.refusal(new)):
+            raise forbidden(obj["apiVersion"], obj["kind"], new.name, why)
+        self._cluster.create_object(new)
         return obj
 
     def _named(self, obj: Object) -> Object:
@@ -400,6 +461,8 @@ class ControllerHost:
 
     def _drop(self, document: Object) -> None:
         self._loop.observe(document, None)
+        if self.quotas:
+            self.quotas.forget(document)
         if document["kind"] in KINDS:
             key = f"{objects.namespace(document)}/{objects.name(document)}"
             if self._cluster.get(KINDS[document["kind"]].struct, key) is not None:
@@ -407,6 +470,11 @@ class ControllerHost:
 
     def emit(self, obj: Object, event: NewEvent) -> None:
         """Events of controllers are not recorded."""
+
+
+def forbidden(api_version: str, kind: str, name: str, why: str) -> ForbiddenError:
+    """The answer of an API server to an object that admission refuses."""
+    return status_errors.forbidden(RESOURCES[api_version, kind], name, why)
 
 
 def _with_group(kind: str) -> str:

@@ -24,7 +24,7 @@ from moorage.core.cycle import Decision
 from moorage.core.observations import Added
 from moorage.core.scheduler import Scheduler
 from moorage.errors import InputError, PluginError
-from moorage.expansion import expand
+from moorage.expansion import expansion
 from moorage.expansion.device_claims import with_claims
 from moorage.explaining import groups
 from moorage.explaining.explanation import (
@@ -51,7 +51,7 @@ def explain(
     A pod that has a node already is looked at as if it were to be scheduled again.
     """
     run = DryRun(objects, config, seed=seed)
-    return run.explain(find_pod(run.objects, pod))
+    return run.explain(find_pod(run.pods, pod))
 
 
 class DryRun:
@@ -64,7 +64,13 @@ class DryRun:
         *,
         seed: int = 0,
     ) -> None:
-        self.objects = with_claims(defaults.complete(expand(manifests.read(objects).everything)))
+        expanded = expansion(manifests.read(objects).everything)
+        self.objects = with_claims(defaults.complete(expanded.objects))
+        # Workloads and objects that quotas and limit ranges refuse, and the refused pods of the
+        # input, which no scheduler observes.
+        self.refusals = expanded.refusals
+        self.refused_pods = expanded.refused_pods
+        self._messages = expanded.messages
         self._config = load_config(config)
         self._seed = seed
         self._scheduler: Scheduler | None = None
@@ -90,11 +96,13 @@ class DryRun:
 
     @property
     def pods(self) -> list[Pod]:
-        """All pods, also those that workloads create."""
-        return [obj for obj in self.objects if isinstance(obj, Pod)]
+        """All pods, also those that workloads create, and refused ones."""
+        return [*(obj for obj in self.objects if isinstance(obj, Pod)), *self.refused_pods]
 
     def explain(self, pod: Pod) -> Explanation:
         """What the scheduler decides for one of the pods."""
+        if pod.key in self._messages:
+            return Explanation(pod, refused=self._messages[pod.key])
         if pod.node_name:  # The node is considered without it.
             unbound = structs.replace(pod, spec=structs.replace(pod.spec, node_name=""))
             return _explain(self._make_scheduler(pod, unbound), unbound, pod.node_name)

@@ -125,6 +125,8 @@ class Explanation:
 
     pod: Pod
     runs_on: str = ""
+    # The message of an API server that does not create the pod.
+    refused: str = ""
     gate: Status | None = None
     error: Status | None = None
     nodes: int = 0
@@ -223,6 +225,8 @@ class Explanation:
 
     def to_dict(self) -> dict[str, Any]:
         """The explanation as plain data."""
+        if self.refused:
+            return {"refused": self.refused}
         if self.gate is not None:
             return {"preEnqueue": _status(self.gate)}
         plain: dict[str, Any] = {"feasible": list(self.feasible)}
@@ -258,7 +262,9 @@ class Explanation:
         return plain
 
     def __repr__(self) -> str:
-        outcome = f"picked {self.picked}" if self.picked else self.message or "gated"
+        outcome = self.refused or self.message or "gated"
+        if self.picked:
+            outcome = f"picked {self.picked}"
         return f"<Explanation of {self.pod.key}: {outcome}>"
 
     def __str__(self) -> str:

@@ -38,6 +38,8 @@ def by_reason(
 
 def reason_of(explanation: Explanation) -> str:
     """Why a pod is pending, in a line; for a pod that fits, that it does."""
+    if explanation.refused:
+        return explanation.refused.partition(" is forbidden: ")[2]
     if explanation.gate is not None:
         return explanation.gate.message
     if explanation.picked:

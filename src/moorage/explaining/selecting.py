@@ -6,6 +6,7 @@ from moorage.api import selectors
 from moorage.api.meta import KubeObject, OwnerReference
 from moorage.api.pod import Pod
 from moorage.errors import InputError
+from moorage.expansion.refusals import Refusal
 from moorage.explaining.dry_run import find_pod
 
 # As kubectl names kinds: singular, plural and short.
@@ -54,6 +55,21 @@ def select(
     if not chosen:
         raise InputError(f"-l {labels}: matches none of the {len(here):,} pods")
     return [pod for pod in chosen if not pod.node_name] or chosen[:1]
+
+
+def refused(
+    refusals: Iterable[Refusal], name: str | None = None, *, namespace: str | None = None
+) -> list[Refusal]:
+    """The refused workloads of a question: all of them, or the named one."""
+    kind, _, rest = (name or "").partition("/")
+    wanted = (_KIND.get(kind.lower()), rest)
+    return [
+        each
+        for each in refusals
+        if not each.is_pod
+        and namespace in (None, each.namespace)
+        and (name is None or (each.kind, each.name) == wanted)
+    ]
 
 
 def _of_workload(pods: list[Pod], kind: str, name: str) -> list[Pod]:

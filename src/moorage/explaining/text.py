@@ -54,6 +54,8 @@ def headline(explained: Explanation) -> str:
 
 def _sentence(explained: Explanation) -> str:
     key, gate, error = explained.pod.key, explained.gate, explained.error
+    if explained.refused:
+        return f"{key} is not created: {explained.refused}"
     if gate is not None:
         return f"{key} is gated by {gate.plugin}: {gate.message}."
     if error is not None and not error.is_rejected:

@@ -99,6 +99,8 @@ def figures(result: Result, cost: ClusterCost | None = None) -> list[tuple[str, 
         (f"{result.pending_count:,}", "pending at the end"),
         (f"{len(result.disruptions):,}", "disrupted"),
     ]
+    if result.refused_pods:
+        found.append((f"{result.refused_pods:,}", "refused at creation"))
     if result.waits.count:
         median, worst = axes.span(result.waits.p50), axes.span(result.waits.p99)
         found += [(median, "median wait"), (worst, "wait, 99th percentile")]

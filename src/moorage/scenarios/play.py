@@ -2,9 +2,11 @@
 
 Pods of a stream are created from a template that is completed once. They are deleted when their
 lifetime is over; a pod that is evicted or lost before is created again under another name, and its
-lifetime begins again.
+lifetime begins again. A pod that a quota refuses is created when less is used, as the controller of
+a workload would do.
 """
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from random import Random
@@ -23,10 +25,12 @@ from moorage.api.pod_groups import (
     PodGroupSchedulingPolicy,
     PodGroupSpec,
 )
+from moorage.api.policy import ResourceQuota
 from moorage.controllers import drivers
 from moorage.core.observations import Deleted, Observation, Updated
 from moorage.errors import InputError
 from moorage.expansion.pools import pool_objects
+from moorage.expansion.refusals import Refusal
 from moorage.expansion.templates import NameGenerator
 from moorage.scenarios.maintenance import NodeMaintenance
 from moorage.scenarios.plan import (
@@ -41,11 +45,22 @@ from moorage.scenarios.plan import (
     ScenarioPlan,
 )
 from moorage.scenarios.wire import DeleteAction, ScaleAction
+from moorage.sim.refusals import Denied
 from moorage.sim.run import Simulation
 
 OnProgress = Callable[[int, int], None]
 
 PROGRESS_STEPS = 200
+
+
+def _may_admit(observation: Observation) -> bool:
+    """Whether a change may make room in a quota."""
+    match observation:
+        case Deleted(obj=Pod() | ResourceQuota()) | Updated(obj=ResourceQuota()):
+            return True
+        case Updated(obj=Pod() as pod):
+            return pod.is_terminal
+    return False
 
 
 class Play:
@@ -74,6 +89,11 @@ class Play:
         self._gangs: dict[str, int] = {}
         self._ready: dict[str, dict[str, str]] = {}
         self._completed: dict[int, Pod] = {}
+        # Arrivals that quotas refuse, by namespace and stream, and why.
+        self._refused: dict[tuple[str, str], deque[Arrival]] = {}
+        self._reasons: dict[tuple[str, str], str] = {}
+        self._is_retrying = False
+        self.simulation.report_refusals(self._refusals)
         self._check()
         self._cluster.watch(self._changed)
         for event in plan.events:
@@ -123,19 +143,45 @@ class Play:
         self._schedule_next()
 
     def _create(self, stream: str, arrival: Arrival) -> None:
+        if why := self._try_to_create(stream, arrival):
+            key = (arrival.pod.namespace or "default", stream)
+            self._refused.setdefault(key, deque()).append(arrival)
+            self._reasons[key] = why
+
+    def _retry(self) -> None:
+        """Create refused pods, the oldest of each stream first, until one is refused again."""
+        self._is_retrying = False
+        for key, waiting in list(self._refused.items()):
+            while waiting and not (why := self._try_to_create(key[1], waiting[0])):
+                waiting.popleft()
+            if waiting:
+                self._reasons[key] = why
+            else:
+                del self._refused[key]
+
+    def _refusals(self) -> Iterator[Refusal]:
+        for (namespace, stream), waiting in self._refused.items():
+            reason = self._reasons[namespace, stream]
+            yield Refusal("stream", namespace, stream, len(waiting), reason)
+
+    def _try_to_create(self, stream: str, arrival: Arrival) -> str:
+        """Create a pod; returns why it is refused, if it is."""
         pod = self._complete(arrival.pod)
         name = arrival.name
         if not name or name in self._used:  # A pod that is created again needs another name.
             name = self._names.fresh(stream, f"{name or stream}-")
-        else:
-            self._used.add(name)
         meta, spec = replace(pod.metadata, name=name), pod.spec
         if arrival.gang:
             self._create_group(pod.namespace, arrival)
             spec = replace(spec, scheduling_group=PodSchedulingGroup(pod_group_name=arrival.gang))
         pod = replace(pod, metadata=meta, spec=spec)
-        made = self._cluster.create(pod, self.simulation.now)
+        try:
+            made = self._cluster.create(pod, self.simulation.now)
+        except Denied as error:
+            return str(error)
+        self._used.add(name)
         self._alive[made.uid] = (stream, arrival)
+        return ""
 
     def _create_group(self, namespace: str, arrival: Arrival) -> None:
         """Create the PodGroup of a gang, unless an earlier member has."""
@@ -160,6 +206,9 @@ class Play:
         return found
 
     def _changed(self, observation: Observation) -> None:
+        if self._refused and not self._is_retrying and _may_admit(observation):
+            self._is_retrying = True
+            self.simulation.at(self.simulation.now, self._retry)
         match observation:
             case Updated(obj=Pod() as pod):
                 if pod.status.phase == "Running" and pod.uid in self._alive:

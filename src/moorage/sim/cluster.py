@@ -40,6 +40,11 @@ class MemoryCluster:
         self._objects: dict[type[KubeObject], dict[str, KubeObject]] = {k: {} for k in KIND_OF}
         self._watchers: list[Watcher] = []
         self._active_watchers: list[Watcher] = []
+        self._refusal: Callable[[KubeObject], str] = lambda _: ""
+
+    def admit_by(self, refusal: Callable[[KubeObject], str]) -> None:
+        """Call a function with every new object; a text that it returns refuses the object."""
+        self._refusal = refusal
 
     def watch(self, watcher: Watcher, *, active_pods_only: bool = False) -> None:
         """Call a watcher with every change from now on.
@@ -86,6 +91,8 @@ class MemoryCluster:
         obj = replace(obj, metadata=self._new_meta(obj.metadata, kind, now))
         if obj.key in self._objects[type(obj)]:
             raise AlreadyExists(f'{kind.plural} "{obj.name}" already exists')
+        if why := self._refusal(obj):
+            raise refusals.forbidden(kind, obj.name, why)
         self._uids.add(obj.uid)
         return self._store(None, api_rules.initialized(obj, now))
 

@@ -13,7 +13,7 @@ from moorage.api.devices import DeviceClass
 from moorage.api.meta import KubeObject
 from moorage.api.node import Node, NodePool
 from moorage.api.pod import Pod
-from moorage.api.policy import LimitRange, PriorityClass, RuntimeClass
+from moorage.api.policy import LimitRange, PriorityClass, ResourceQuota, RuntimeClass
 from moorage.api.storage import StorageClass
 from moorage.core.observations import Added, Deleted, Observation, Updated
 from moorage.expansion.host import ControllerHost
@@ -37,7 +37,9 @@ class Controllers:
         self._clock = clock
         self._created_pods = 0
         self.host = ControllerHost(self, self._complete, self._now)
+        self._quotas = self.host.quotas
         cluster.watch(self._changed)
+        cluster.admit_by(self._quotas.refusal)
 
     def take(self, found: list[KubeObject]) -> list[KubeObject]:
         """The objects to store: with the nodes of pools, without what only controllers read."""
@@ -103,15 +105,23 @@ class Controllers:
     def _changed(self, observation: Observation) -> None:
         match observation:
             case Added(obj=obj) | Updated(obj=obj):
+                if isinstance(obj, ResourceQuota):
+                    self._quotas.put(obj)
+                if self._quotas:
+                    self._quotas.observe(obj)
                 if isinstance(obj, Pod):
                     self.host.pod_changed(obj)
                 else:
                     self._other_changed(obj)
             case Deleted(obj=obj):
+                if self._quotas:
+                    self._quotas.forget(obj)
                 if isinstance(obj, Pod):
                     self.host.pod_deleted(obj)
                 else:
                     self._other_changed(obj)
+                if isinstance(obj, ResourceQuota):
+                    self._quotas.drop(obj)
 
     def _other_changed(self, obj: KubeObject) -> None:
         if isinstance(obj, Node):

@@ -22,6 +22,7 @@ from moorage.controllers.claims import Decision
 from moorage.core.observations import Added, Deleted, Observation, Updated
 from moorage.sim.clock import Clock
 from moorage.sim.cluster import MemoryCluster
+from moorage.sim.refusals import Denied
 
 T = TypeVar("T", bound=KubeObject)
 
@@ -62,6 +63,8 @@ class ClaimController:
         self._owned: Keys = {}
         self._users: Keys = {}
         self._waiting: Keys = {}
+        # Pods whose claims a quota refused.
+        self._refused: dict[str, None] = {}
         cluster.watch(self._observe)
 
     def perform(self, action: Action) -> bool:
@@ -108,7 +111,13 @@ class ClaimController:
             changes = True
             match decision:
                 case claims.CreateClaim(claim=claim):
-                    cluster.create(claim, self._clock.now)
+                    try:
+                        cluster.create(claim, self._clock.now)
+                    except Denied:  # By a quota: tried again when a claim is deleted.
+                        owner = claims.owning_pod(claim)
+                        if owner is not None:
+                            self._refused[f"{claim.namespace}/{owner.name}"] = None
+                        return changes
                 case claims.SetPodClaims(pod=pod, statuses=statuses):
                     cluster.write_status(pod, replace(pod.status, resource_claim_statuses=statuses))
                 case claims.UpdateClaim():
@@ -179,6 +188,8 @@ class ClaimController:
         if (owner := claims.owning_pod(claim)) is not None:
             self._owned.get(owner.uid, {}).pop(claim.key, None)
             self._schedule(SyncPodClaims(f"{claim.namespace}/{owner.name}"))
+        self._schedule(*map(SyncPodClaims, self._refused))
+        self._refused.clear()
 
     def _schedule(self, *actions: Action) -> None:
         for action in actions:

@@ -2,7 +2,7 @@
 
     in progress                            waited for
     observations, requests, kubelets       until they are done
-    pods that run for a given time         while a pod waits for a node
+    pods that run for a given time         while a pod waits for a node, or is refused by a quota
     controllers of workloads               while pods back off or become available
     retries after a backoff                until they have changed nothing for the longest backoff
     assumed pods, or waiting on permit     the same, and the longest time on permit
@@ -71,7 +71,7 @@ class Quiescence:
         """When the next thing worth waiting for happens; None if there is none."""
         if self._has_pending_actions():
             return self.next_any_at()
-        if not self._has_waiting_pods():
+        if not self._has_waiting_pods() and not self._controllers.host.index.failures:
             return None  # Pods may still end, but no pod waits for that.
         return self._clock.next_at if self._is_retrying_futile() else self.next_any_at()
 

@@ -11,6 +11,7 @@ RequestRefused (an InputError, so that a command prints the one line)
 
 from typing import ClassVar
 
+from moorage.api.kinds import Kind
 from moorage.api.meta import KubeObject
 from moorage.errors import InputError
 
@@ -69,6 +70,12 @@ def not_found(plural: str, name: str) -> NotFound:
 def cannot_be_fulfilled(plural: str, name: str, why: str) -> Conflict:
     """As the API server words every conflict."""
     return Conflict(_unfulfilled(plural, name, why))
+
+
+def forbidden(kind: Kind, name: str, why: str) -> Denied:
+    """As the API server words what admission refuses."""
+    plural = f"{kind.plural}.{kind.group}" if kind.group else kind.plural
+    return Denied(f'{plural} "{name}" is forbidden: {why}')
 
 
 def check_uid(plural: str, obj: KubeObject, uid: str) -> None:

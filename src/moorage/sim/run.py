@@ -20,13 +20,14 @@ from moorage.api import defaults, manifests
 from moorage.api.kinds import KINDS, READ
 from moorage.api.meta import KubeObject
 from moorage.api.pod import Pod
-from moorage.api.policy import LimitRange, PriorityClass, RuntimeClass
+from moorage.api.policy import LimitRange, PriorityClass, ResourceQuota, RuntimeClass
 from moorage.api.server_requests import EmitEvent
 from moorage.api.storage import StorageClass
 from moorage.core.extenders import ExtenderClient
 from moorage.core.journal import Journal
 from moorage.core.scheduler import Scheduler
 from moorage.errors import InputError
+from moorage.expansion.refusals import Refusal
 from moorage.framework.invoke import CallMeter
 from moorage.framework.registry import Registry
 from moorage.sim import api_rules, device_claims, drivers, kubelet, outcomes, refusals, volumes
@@ -101,6 +102,7 @@ class Simulation:
             else None
         )
         self._on_progress = on_progress
+        self._other_refusals: Callable[[], Iterable[Refusal]] = tuple
         self._recorder = Recorder(self.cluster, self._clock, self._depths)
         self._controllers = Controllers(self.cluster, self._clock)
         self._create(objects)
@@ -182,7 +184,7 @@ class Simulation:
         found = self.cluster.get(struct, key)
         if found is None:
             raise refusals.not_found(KINDS[kind].plural, name)
-        return manifests.dump(found)
+        return manifests.dump(self._controllers.host.quotas.with_status(found))
 
     def _create(self, objects: Iterable[Manifest]) -> list[KubeObject]:
         created = self._store(self._controllers.take(manifests.read(objects).everything))
@@ -195,8 +197,19 @@ class Simulation:
 
     def _store(self, objects: list[KubeObject]) -> list[KubeObject]:
         # Objects that others refer to come first, so that a node is observed before its pods.
-        ordered = sorted(self.complete(objects), key=lambda obj: _ORDER[type(obj)])
-        return [self.cluster.create(obj, self.now) for obj in ordered]
+        host = self._controllers.host
+        completed = defaults.complete(objects, known=self._classes(), refuse=host.refuse)
+        ordered = sorted(map(_checked, completed), key=lambda obj: _ORDER[type(obj)])
+        if not host.quotas:
+            return [self.cluster.create(obj, self.now) for obj in ordered]
+        created = []
+        for obj in ordered:
+            if why := host.quotas.refusal(obj):
+                host.refuse(obj, why)
+            else:
+                created.append(self.cluster.create(obj, self.now))
+                host.admitted(obj)
+        return created
 
     def _classes(self) -> list[KubeObject]:
         """The classes that defaults of other objects depend on."""
@@ -314,7 +327,21 @@ class Simulation:
     @property
     def objects(self) -> list[KubeObject]:
         """All objects of the API server."""
-        return [obj for kind in KINDS.values() for obj in self.cluster.all(kind.struct)]
+        with_status = self._controllers.host.quotas.with_status
+        return [
+            obj if kind.struct is not ResourceQuota else with_status(obj)
+            for kind in KINDS.values()
+            for obj in self.cluster.all(kind.struct)
+        ]
+
+    @property
+    def refusals(self) -> list[Refusal]:
+        """Workloads whose pods quotas or limit ranges refuse, and other refused objects."""
+        return [*self._controllers.host.refusals, *self._other_refusals()]
+
+    def report_refusals(self, source: Callable[[], Iterable[Refusal]]) -> None:
+        """Add what this function returns to `refusals`: pods that others try to create."""
+        self._other_refusals = source
 
     def frame(self, table: str = "pods", library: str | None = None) -> Any:
         """A table of the result as a data frame.
@@ -339,7 +366,9 @@ class Simulation:
     @property
     def held_back(self) -> dict[str, tuple[str, int]]:
         """StatefulSets with the pod that they wait for, and how many pods come after it."""
-        return self._controllers.host.held_back()
+        refused = {f"{each.namespace}/{each.name}" for each in self.refusals}
+        found = self._controllers.host.held_back()
+        return {name: waits for name, waits in found.items() if name not in refused}
 
     @property
     def pending(self) -> dict[str, str]:

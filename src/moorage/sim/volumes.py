@@ -13,6 +13,7 @@ decides, here and in `serve`.
 Volumes that are given with a claim which is not part of the simulation are left alone.
 """
 
+import contextlib
 import math
 from collections.abc import Iterable
 
@@ -27,6 +28,7 @@ from moorage.core.observations import Added, Deleted, Observation, Updated
 from moorage.sim.clock import Clock
 from moorage.sim.cluster import MemoryCluster
 from moorage.sim.faults import FaultPlan
+from moorage.sim.refusals import Denied
 
 BIND_SECONDS = 0.2
 PROVISION_SECONDS = 2.0
@@ -114,7 +116,8 @@ class VolumeController:
         for decision in decisions:
             match decision:
                 case CreateStorage(obj=obj):
-                    self._cluster.create(obj, self._clock.now)
+                    with contextlib.suppress(Denied):  # A quota refuses the claim of a pod.
+                        self._cluster.create(obj, self._clock.now)
                 case UpdateStorage(new=new):
                     self._cluster.update(new)
                 case volume_binder.DeleteVolume(volume=volume):

@@ -95,8 +95,7 @@ def check_limits(store: Store, resource: Resource, obj: Object) -> None:
     if not ranges:
         return
     check = limit_ranges.violations if resource is PODS else limit_ranges.claim_violations
-    if found := list(dict.fromkeys(check(obj, ranges))):
-        why = found[0] if len(found) == 1 else f"[{', '.join(found)}]"
+    if why := limit_ranges.refusal(check(obj, ranges)):
         raise status_errors.forbidden(resource, objects.name(obj), why)
 
 

@@ -21,6 +21,7 @@ from moorage.api.devices import ResourceClaim
 from moorage.api.node import Node
 from moorage.api.pod import Pod
 from moorage.api.requests import PODS
+from moorage.expansion.refusals import Refusal
 from moorage.sim.outcomes import PodEviction
 from moorage.sim.results import spread
 from moorage.sim.results.device_usage import DeviceUsage
@@ -217,6 +218,8 @@ class Result:
     pending_pods: Mapping[str, str]
     # Stateful sets: the pod that has to run first, and how many pods are created after it.
     held_back: Mapping[str, tuple[str, int]]
+    # What quotas and limit ranges keep from being created, with the number of missing pods.
+    refused: list[Refusal]
     # Keys of existing pods: placed by the simulation, created with a node, gated.
     placed: list[str]
     already_running: list[str]
@@ -249,6 +252,11 @@ class Result:
     def pending(self) -> list[PendingGroup]:
         """Pending pods by reason, the most frequent reason first."""
         return by_reason(self.pending_pods)
+
+    @property
+    def refused_pods(self) -> int:
+        """How many pods do not exist because quotas or limit ranges refuse them."""
+        return sum(each.pods for each in self.refused)
 
     @property
     def pending_count(self) -> int:
@@ -317,6 +325,7 @@ class Result:
             "ended": self.finished,
             "evicted": len(self.evictions),
             "pending": self.pending_count,
+            "refused": self.refused_pods,
             "gated": len(self.gated),
             "seconds": self.seconds,
             "created": self.created,
@@ -342,6 +351,7 @@ class Result:
                 name: {"waitsFor": pod, "pods": count}
                 for name, (pod, count) in self.held_back.items()
             },
+            "refused": [each.to_dict() for each in self.refused],
             "evictions": [structs.asdict(each) for each in self.evictions],
             "nodes": {node.name: node.to_dict() for node in self.nodes},
             "summary": self.summary(),
@@ -391,6 +401,7 @@ def collect(simulation: "Simulation", recorder: "Recorder") -> Result:
         devices=_devices(simulation.cluster.all(ResourceClaim)),
         pending_pods=simulation.pending,
         held_back=simulation.held_back,
+        refused=simulation.refusals,
         placed=[pod.key for pod in on_node if pod.key not in given],
         already_running=[p.key for p in on_node if p.key in given and not p.is_terminal],
         gated=[pod.key for pod in pods if pod.spec.scheduling_gates and not pod.node_name],
