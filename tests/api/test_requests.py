@@ -358,3 +358,29 @@ def test_another_thread_may_ask_for_another_pod_at_any_line():
     assert found == [1000] * 3
     assert lines > 6
     assert (asked(small)["cpu"], asked(large)["cpu"]) == (1000, 2000)
+
+
+def test_pods_that_share_containers_differ_in_everything_else_that_counts():
+    shared = (container(cpu=1),)
+    sized = ContainerStatus(name="main", resources=wants(cpu=3), allocated_resources={"cpu": 3})
+    running = PodStatus(container_statuses=(sized,))
+    infeasible = PodStatus(container_statuses=running.container_statuses, conditions=INFEASIBLE)
+    larger = (container(cpu=4),)
+    pods = [
+        (make_pod(*shared), 1000),
+        (Pod(spec=PodSpec(containers=shared)), 1000),
+        (Pod(spec=PodSpec(containers=shared, init_containers=larger)), 4000),
+        (Pod(spec=PodSpec(containers=shared, overhead={"cpu": 1})), 2000),
+        (Pod(spec=PodSpec(containers=shared, resources=wants(cpu=2))), 2000),
+        (Pod(spec=PodSpec(containers=shared), status=running), 3000),
+        (Pod(spec=PodSpec(containers=larger), status=running), 4000),
+        (Pod(spec=PodSpec(containers=larger), status=infeasible), 3000),
+    ]
+    for each, cpu in (*pods, *reversed(pods)):
+        assert requests.requested(each)["cpu"] == cpu
+
+
+def test_the_result_is_one_object_for_pods_that_share_containers():
+    shared = (container(cpu=1),)
+    one, two = (Pod(spec=PodSpec(node_name=node, containers=shared)) for node in ("a", "b"))
+    assert requests.requested(one) is requests.requested(two)

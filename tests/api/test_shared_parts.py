@@ -28,12 +28,39 @@ def test_equal_parts_are_one_object(tmp_path):
         document("two", nodeName="n2"),
         document("other", containers=[{"name": "c", "image": "web"}]),
     ]
-    path = tmp_path / "pods.json"
-    path.write_bytes(msgspec.json.encode({"apiVersion": "v1", "kind": "List", "items": documents}))
-    one, two, other = manifests.load([path]).objects
+    one, two, other = load(tmp_path, *documents)
     assert one.spec.containers is two.spec.containers
     assert one.spec.tolerations is two.spec.tolerations
     assert one.metadata.labels is two.metadata.labels is other.metadata.labels
     assert one.status.container_statuses is two.status.container_statuses
     assert other.spec.containers != one.spec.containers
     assert [one, two, other] == msgspec.convert(documents, list[Pod])
+
+
+def load(tmp_path, *documents):
+    path = tmp_path / "pods.json"
+    path.write_bytes(msgspec.json.encode({"apiVersion": "v1", "kind": "List", "items": documents}))
+    return manifests.load([path]).objects
+
+
+def test_empty_parts_of_different_types_are_not_confused(tmp_path):
+    bare = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "uid": "a"}}
+    volumes = {**bare, "metadata": {"name": "b", "uid": "b"}, "spec": {"volumes": [{"name": "v"}]}}
+    one, two = load(tmp_path, bare, volumes)
+    assert [one, two] == msgspec.convert([bare, volumes], list[Pod])
+    assert type(one.spec) is type(two.spec) is not type(one.status)
+
+
+def test_conditions_are_shared_one_by_one(tmp_path):
+    def conditions(ready_at):
+        scheduled = {"type": "PodScheduled", "status": "True", "lastTransitionTime": "a"}
+        return [scheduled, {"type": "Ready", "status": "True", "lastTransitionTime": ready_at}]
+
+    documents = [
+        {**document(name), "status": {"phase": "Running", "conditions": conditions(ready_at)}}
+        for name, ready_at in (("one", "b"), ("two", "c"))
+    ]
+    one, two = load(tmp_path, *documents)
+    assert one.status.conditions[0] is two.status.conditions[0]
+    assert one.status.conditions[1].type is two.status.conditions[1].type
+    assert [one, two] == msgspec.convert(documents, list[Pod])

@@ -130,6 +130,9 @@ def identity(obj: K) -> K:
     """Set kind, version, namespace and UID; the UID is derived from the name, so it is stable."""
     kind = READ[type(obj).__name__]
     meta = obj.metadata
+    stated = (obj.api_version, obj.kind) == (kind.api_version, kind.name)
+    if stated and meta.uid and bool(meta.namespace) == kind.namespaced:
+        return obj  # Most objects of an API server.
     namespace = (meta.namespace or "default") if kind.namespaced else ""
     uid = meta.uid or str(uuid.uuid5(UIDS, f"{kind.name}/{namespace}/{meta.name}"))
     return _with(
@@ -158,8 +161,8 @@ def pod(obj: Pod, classes: PriorityClasses) -> Pod:
         priority_class_name=name,
         priority=priority,
         preemption_policy=policy,
-        containers=_each(spec.containers, lambda each: _container(each, spec)),
-        init_containers=_each(spec.init_containers, lambda each: _container(each, spec)),
+        containers=_containers(spec.containers, host_network=spec.host_network),
+        init_containers=_containers(spec.init_containers, host_network=spec.host_network),
         overhead=_whole_millis(spec.overhead),
         termination_grace_period_seconds=GRACE_PERIOD_SECONDS if grace is None else grace,
     )
@@ -277,7 +280,26 @@ def default_storage_class(objects: Iterable[KubeObject]) -> str | None:
     return min(each.name for each in defaults if (each.metadata.creation_timestamp or "") == newest)
 
 
-def _container(container: Container, spec: PodSpec) -> Container:
+_MAX_CACHED = 4096
+_Containers = tuple[Container, ...]
+_completed: dict[tuple[int, bool], tuple[_Containers, _Containers]] = {}
+
+
+def _containers(containers: _Containers, *, host_network: bool) -> _Containers:
+    """The containers with defaults; pods that share theirs share the result."""
+    if not containers:
+        return containers
+    key = (id(containers), host_network)  # Not reused: the containers are kept.
+    found = _completed.get(key)
+    if found is None:
+        if len(_completed) >= _MAX_CACHED:
+            _completed.clear()
+        new = _each(containers, lambda each: _container(each, host_network=host_network))
+        found = _completed[key] = (containers, new)
+    return found[1]
+
+
+def _container(container: Container, *, host_network: bool) -> Container:
     resources = container.resources
     limits = _whole_millis(resources.limits)
     requested = _whole_millis(resources.requests)
@@ -287,7 +309,7 @@ def _container(container: Container, spec: PodSpec) -> Container:
     return _with(
         container,
         resources=_with(resources, limits=limits, requests=requested),
-        ports=_each(container.ports, lambda port: _port(port, host_network=spec.host_network)),
+        ports=_each(container.ports, lambda port: _port(port, host_network=host_network)),
     )
 
 

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from moorage.api import labels, quantity
 from moorage.api.node import Node
-from moorage.api.pod import Container, ContainerStatus, Pod
+from moorage.api.pod import Container, ContainerStatus, Pod, PodStatus
 from moorage.api.quantity import Quantity
 
 T = TypeVar("T")
@@ -22,6 +22,7 @@ CPU, MEMORY, EPHEMERAL_STORAGE, PODS = "cpu", "memory", "ephemeral-storage", "po
 # All other resources are scalars.
 UNSCALED = (CPU, MEMORY, EPHEMERAL_STORAGE)
 ANY_IP = "0.0.0.0"
+RESIZE_PENDING = "PodResizePending"
 
 NO_DEFAULTS: Mapping[str, int] = {}
 # The requests of a container without requests, when nodes are scored.
@@ -61,22 +62,61 @@ def has_pod_level_form(resource: str) -> bool:
     return resource in (CPU, MEMORY) or resource.startswith("hugepages-")
 
 
-def _cache_latest(compute: Callable[[Pod], T]) -> Callable[[Pod], T]:
-    """Cache the result for the latest pod: several plugins ask for the same pod in a row.
+_MAX_CACHED = 4096
 
-    Pod and result are one object, so that threads can call the function at the same time.
+
+def _cache_by_parts(compute: Callable[[Pod], T]) -> Callable[[Pod], T]:
+    """Cache the result for pods that share their containers, as the pods of a workload do.
+
+    Callers must not change it. Pod and result are one object, so that threads can call the function
+    at the same time.
     """
-    latest: tuple[Pod, T] | None = None
+    known: dict[int, tuple[Pod, T]] = {}
 
     @wraps(compute)
     def cached(pod: Pod) -> T:
-        nonlocal latest
-        found = latest
-        if found is None or found[0] is not pod:
-            latest = found = (pod, compute(pod))
+        key = id(pod.spec.containers)  # Not reused: the pod that is kept has them.
+        found = known.get(key)
+        if found is None or not has_same_amounts(found[0], pod):
+            if len(known) >= _MAX_CACHED:
+                known.clear()
+            known[key] = found = (pod, compute(pod))
         return found[1]
 
     return cached
+
+
+def has_same_amounts(one: Pod, other: Pod) -> bool:
+    """Whether pods share all that their requests are computed from; False does not say more."""
+    if one is other:
+        return True
+    spec, its, status, other_status = one.spec, other.spec, one.status, other.status
+    return (
+        spec.containers is its.containers
+        and spec.init_containers is its.init_containers
+        and status.container_statuses is other_status.container_statuses
+        and status.init_container_statuses is other_status.init_container_statuses
+        and spec.resources is its.resources
+        and status.resources is other_status.resources
+        and spec.overhead == its.overhead
+        and status.allocated_resources == other_status.allocated_resources
+        # An infeasible resize does not count, and a condition states it.
+        and (
+            status.conditions is other_status.conditions
+            or not _has_actual_resources(status)
+            or one.condition(RESIZE_PENDING) == other.condition(RESIZE_PENDING)
+        )
+    )
+
+
+def _has_actual_resources(status: PodStatus) -> bool:
+    """Whether a status has resources, which count instead of the requested ones."""
+    if status.resources is not None:
+        return True
+    for each in status.container_statuses:
+        if each.resources is not None:
+            return True
+    return any(each.resources is not None for each in status.init_container_statuses)
 
 
 def effective(
@@ -128,19 +168,19 @@ def of_containers(
     return total
 
 
-@_cache_latest
+@_cache_by_parts
 def filter_request(pod: Pod) -> Amounts:
     """What must be free on a node: NodeResourcesFit's filter and hints."""
     return {name: max(0, amount) for name, amount in _as_int64(_stated(pod)).items()}
 
 
-@_cache_latest
+@_cache_by_parts
 def requested(pod: Pod) -> Amounts:
     """What the pod uses on its node."""
     return _as_int64(_held(pod))
 
 
-@_cache_latest
+@_cache_by_parts
 def scoring_request(pod: Pod) -> Amounts:
     """What the incoming pod adds when NodeResourcesFit scores a node.
 
@@ -151,13 +191,13 @@ def scoring_request(pod: Pod) -> Amounts:
     return {CPU: 0, MEMORY: 0} | _all_as_int64(total)
 
 
-@_cache_latest
+@_cache_by_parts
 def balanced_request(pod: Pod) -> Amounts:
     """What the incoming pod adds when NodeResourcesBalancedAllocation scores a node."""
     return _all_as_int64(_held(pod))
 
 
-@_cache_latest
+@_cache_by_parts
 def nonzero_requested(pod: Pod) -> tuple[int, int]:
     """Milli-CPU and bytes of a pod on a node, with defaults for containers without requests."""
     defaults = DEFAULT_REQUESTS
@@ -193,7 +233,7 @@ def units(amounts: Mapping[str, Quantity]) -> Amounts:
     return _all_as_int64(_exact(amounts))
 
 
-@_cache_latest
+@_cache_by_parts
 def host_ports(pod: Pod) -> tuple[HostPort, ...]:
     """The host ports that the pod uses; those of init containers do not count, except sidecars."""
     sidecars = (container for container in pod.spec.init_containers if container.is_sidecar)
@@ -205,7 +245,7 @@ def host_ports(pod: Pod) -> tuple[HostPort, ...]:
     )
 
 
-@_cache_latest
+@_cache_by_parts
 def _stated(pod: Pod) -> Amounts:
     """The request by the pod's spec; callers must not change it."""
     return effective(pod)
@@ -247,7 +287,7 @@ def _pod_level(pod: Pod, *, use_status: bool) -> Amounts:
 
 def _while_resized(pod: Pod, desired: Amounts, actual: Amounts, allocated: Amounts) -> Amounts:
     """The maximum of desired, actual and allocated; an infeasible resize is not desired."""
-    condition = pod.condition("PodResizePending")
+    condition = pod.condition(RESIZE_PENDING)
     is_infeasible = condition is not None and condition.reason == "Infeasible"
     highest = {} if is_infeasible else dict(desired)
     _raise(highest, actual)

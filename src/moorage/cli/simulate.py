@@ -142,14 +142,17 @@ def simulate(
     if sweep.results is not None:
         raise click.UsageError("--results requires --sweep")
     price_list = prices.load()
+    objects, skipped = manifest.everything, manifest.skipped
+    del manifest  # The objects of a large dump need its memory.
     with ProgressBar("scheduling") as progress:
         simulation = Simulation(
-            manifest.everything,
+            objects,
             config_file,
             seed,
             trace=record_file is not None,
             on_progress=progress.update,
         )
+        del objects
         price_options.cost(price_list, simulation)  # Prices without a node are refused at once.
         spent = profiling.run(simulation, until) if shows_profile else None
         if spent is None:
@@ -161,7 +164,7 @@ def simulate(
     if output == "table":
         from moorage.cli import result_tables
 
-        result_tables.show_placements(result, manifest.skipped, cost, show_all=show_all)
+        result_tables.show_placements(result, skipped, cost, show_all=show_all)
         if spent is not None:
             profiling.show(spent)
     else:

@@ -36,7 +36,7 @@ def initialized(obj: T, now: float) -> T:
         status = replace(status, phase="Pending")
     if obj.spec.scheduling_gates and not obj.node_name:
         status = replace(status, conditions=with_condition(status.conditions, GATED, now))
-    return replace(obj, status=status)
+    return obj if status is obj.status else replace(obj, status=status)
 
 
 def check_pod_update(old: Pod, new: Pod) -> None:

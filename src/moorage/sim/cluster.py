@@ -94,7 +94,7 @@ class MemoryCluster:
         if why := self._refusal(obj):
             raise refusals.forbidden(kind, obj.name, why)
         self._uids.add(obj.uid)
-        return self._store(None, api_rules.initialized(obj, now))
+        return self._put(None, api_rules.initialized(obj, now))
 
     def merged(self, obj: T) -> T:
         """The object as an update would store it, with the fields that only the server sets.
@@ -204,6 +204,7 @@ class MemoryCluster:
             uid=self._fresh_uid(meta.uid),
             creation_timestamp=meta.creation_timestamp or timestamp(now),
             generation=meta.generation or 1,
+            resource_version=str(self.version + 1),
         )
 
     def _fresh_uid(self, requested: str) -> str:
@@ -215,8 +216,12 @@ class MemoryCluster:
         return requested
 
     def _store(self, old: KubeObject | None, new: T) -> T:
+        meta = replace(new.metadata, resource_version=str(self.version + 1))
+        return self._put(old, replace(new, metadata=meta))
+
+    def _put(self, old: KubeObject | None, new: T) -> T:
+        """Store an object that has the next version."""
         self.version += 1
-        new = replace(new, metadata=replace(new.metadata, resource_version=str(self.version)))
         self._objects[type(new)][new.key] = new
         self._notify(Added(new) if old is None else Updated(new), visible=_is_active(new))
         if old is not None and _is_active(old) and not _is_active(new):

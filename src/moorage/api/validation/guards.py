@@ -14,7 +14,15 @@ from typing import Any
 
 import msgspec
 
-from moorage.api import device_fields, pod_group_rules, quantity, queues, storage, workloads
+from moorage.api import (
+    device_fields,
+    pod_group_rules,
+    quantity,
+    queues,
+    requests,
+    storage,
+    workloads,
+)
 from moorage.api.devices import ResourceClaim, ResourceClaimTemplate, ResourceSlice
 from moorage.api.meta import KubeObject
 from moorage.api.node import Node, NodePool, Taint
@@ -48,8 +56,27 @@ Amounts = tuple[str, int, Mapping[str, Quantity]]
 """A field path with `{}` for an index, the index, and quantities by name."""
 
 
+_MAX_CACHED = 4096
+_valid_pods: dict[int, Pod] = {}  # By their containers, which a workload's pods share.
+
+
 def invalid_quantity(obj: KubeObject) -> FieldError | None:
     """The first field whose quantity does not parse, is negative, or does not fit into 64 bits."""
+    if not isinstance(obj, Pod) or any(volume.ephemeral for volume in obj.spec.volumes):
+        return _invalid_amount(obj)
+    key = id(obj.spec.containers)
+    known = _valid_pods.get(key)
+    if known is not None and requests.has_same_amounts(known, obj):
+        return None
+    error = _invalid_amount(obj)
+    if error is None:
+        if len(_valid_pods) >= _MAX_CACHED:
+            _valid_pods.clear()
+        _valid_pods[key] = obj
+    return error
+
+
+def _invalid_amount(obj: KubeObject) -> FieldError | None:
     for path, index, amounts in _amounts(obj):
         for name, amount in amounts.items():
             try:

@@ -100,7 +100,9 @@ class QueueUsage:
 
     def _count(self, queue: str, amounts: Amounts, sign: int = 1) -> None:
         counters = [self._used.setdefault(name, Counter()) for name in self.lineage(queue)]
-        for used in (self._own.setdefault(queue, Counter()), *counters):
+        if (own := self._own.get(queue)) is None:
+            own = self._own[queue] = Counter()
+        for used in (own, *counters):
             for resource, amount in amounts.items():
                 used[resource] += sign * amount
 

@@ -163,8 +163,10 @@ class NodeUse:
 
     def add(self, pod: Pod, *, is_new: bool) -> None:
         """Count a pod in."""
-        self.requested.update(requests.requested(pod))
-        self.requested[PODS] += 1
+        requested = self.requested
+        for name, amount in requests.requested(pod).items():
+            requested[name] += amount
+        requested[PODS] += 1
         if is_new:
             self.new.append(pod.key)
 
