@@ -63,6 +63,21 @@ class Ranks:
         return self.keys[pod.name]
 
 
+class Partitions(Ranks):
+    """The same; all pods are in one partition."""
+
+    name = "Partitions"
+
+    def queue_path(self, pod):
+        return ("all",)
+
+    def queue_path_key(self, path):
+        return 0
+
+    def queue_path_changes(self):
+        return ()
+
+
 class Picky:
     """Rejects every pod until the test lets them in."""
 
@@ -72,12 +87,12 @@ class Picky:
         return SUCCESS if "open" in node.labels else unschedulable("shut")
 
 
-def machine(monkeypatch, keys, *plugins):
+def machine(monkeypatch, keys, *plugins, sorts=Ranks):
     monkeypatch.setattr(Ranks, "keys", keys)
-    enabled = [{"name": plugin.name} for plugin in (Ranks, *plugins)] + [{"name": "DefaultBinder"}]
+    enabled = [{"name": plugin.name} for plugin in (sorts, *plugins)] + [{"name": "DefaultBinder"}]
     multi_point = {"disabled": [{"name": "*"}], "enabled": enabled}
     profiles = [{"plugins": {"multiPoint": multi_point}}]
-    return Machine(Ranks, *plugins, nodes=["n1"], profiles=profiles)
+    return Machine(sorts, *plugins, nodes=["n1"], profiles=profiles)
 
 
 def tried(run):
@@ -105,17 +120,22 @@ def mixed_key_facts(run):
             id="a part of it is missing: the rest counts",
         ),
         pytest.param({"a": np.array([2, 1]), "b": 1, "c": 0}, "cba", id="an array"),
+        pytest.param(
+            {"a": (1, "x"), "b": (2, "a"), "c": (1, 5)}, "cab", id="compared when they leave"
+        ),
     ],
 )
-def test_every_pod_is_tried(monkeypatch, keys, order):
-    run = machine(monkeypatch, keys)
+@pytest.mark.parametrize("sorts", [Ranks, Partitions])
+def test_every_pod_is_tried(monkeypatch, keys, order, sorts):
+    run = machine(monkeypatch, keys, sorts=sorts)
     run.add(*map(make_pod, keys))
     assert "".join(tried(run)) == order
     assert len(mixed_key_facts(run)) == 1
 
 
-def test_pods_that_come_later(monkeypatch):
-    run = machine(monkeypatch, {"a": 5, "b": "x", "c": 1, "d": None, "e": "w"})
+@pytest.mark.parametrize("sorts", [Ranks, Partitions])
+def test_pods_that_come_later(monkeypatch, sorts):
+    run = machine(monkeypatch, {"a": 5, "b": "x", "c": 1, "d": None, "e": "w"}, sorts=sorts)
     run.add(*map(make_pod, "ab"))
     assert len(mixed_key_facts(run)) == 1
     run.add(*map(make_pod, "cde"))
@@ -150,14 +170,28 @@ def test_keys_that_compare_are_left_alone(monkeypatch, keys, order):
     assert mixed_key_facts(run) == []
 
 
-def test_pods_that_back_off(monkeypatch):
-    run = machine(monkeypatch, {"a": "x", "b": 1, "c": None}, Picky)
+@pytest.mark.parametrize("sorts", [Ranks, Partitions])
+def test_pods_that_back_off(monkeypatch, sorts):
+    run = machine(monkeypatch, {"a": "x", "b": 1, "c": None}, Picky, sorts=sorts)
     for name in "abc":  # One by one: they meet in the back-off only.
         run.schedule(make_pod(name))
         assert run.scheduler.queue.where(f"default/{name}") == "unschedulable"
     run.add(make_node("n2", labels={"open": "yes"}))
     assert run.scheduler.queue.counts()["backoff"] == 3
     assert "".join(tried(run)) == "bac"
+    assert len(mixed_key_facts(run)) == 1
+
+
+@pytest.mark.parametrize("sorts", [Ranks, Partitions])
+def test_active_pods_whose_keys_are_mixed_beside_pods_that_back_off(monkeypatch, sorts):
+    run = machine(monkeypatch, {"a": 5, "b": 7, "c": "x", "d": 6, "e": 1}, Picky, sorts=sorts)
+    run.schedule(*map(make_pod, "ab"))
+    run.update(make_node("n1", labels={"other": "yes"}))  # They back off.
+    run.add(*map(make_pod, "cde"))
+    for _ in "cde":
+        run.schedule_one()
+    run.add(make_node("n2", labels={"open": "yes"}))
+    assert "".join(tried(run)) == "eadbc"
     assert len(mixed_key_facts(run)) == 1
 
 

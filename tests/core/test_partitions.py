@@ -46,7 +46,7 @@ STEPS = st.lists(
         st.tuples(st.just("remove"), st.integers(0, 20), st.none()),
         st.tuples(st.just("move"), st.integers(0, 20), st.integers(0, 3)),
         st.tuples(st.just("pop"), st.none(), st.none()),
-        st.tuples(st.just("rekey"), st.none(), st.none()),
+        st.tuples(st.sampled_from(["rekey", "rebuild"]), st.none(), st.none()),
     ),
     max_size=60,
 )
@@ -67,8 +67,10 @@ def test_pods_leave_in_the_order_of_their_partitions(steps):
         elif step == "key":
             plugin.keys[PREFIXES[first]] = second
             heap.changed([PREFIXES[first]])
-        elif step == "rekey":
-            heap.rekey(lambda pod: waiting[pod.key][1])
+        elif step in ("rekey", "rebuild"):
+            waiting = {pod: (path, -key) for pod, (path, key) in waiting.items()}
+            keys = {pod: key for pod, (_, key) in waiting.items()}
+            getattr(heap, step)(lambda pod, keys=keys: keys[pod.key])
         elif step == "pop" and waiting:
             paths = [path for path, _ in waiting.values()]
             path, key = waiting.pop(heap.pop().key)

@@ -130,6 +130,11 @@ class PartitionedHeap:
                 parent.children.update(path[-1], branch, branch.key)
 
     def rekey(self, key_of: Callable[[QueuedPod], Any]) -> None:
+        """Give every pod another key; it stays in its partition."""
+        for heap in self.heaps():
+            heap.rekey(key_of)
+
+    def rebuild(self, key_of: Callable[[QueuedPod], Any]) -> None:
         """Place every pod again, with its present path and another key."""
         entries = list(self)
         self._root, self._paths = Branch((), ()), {}

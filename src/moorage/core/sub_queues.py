@@ -116,8 +116,8 @@ class SubQueues:
         changed = self._paths.changed()
         assert isinstance(self.active, PartitionedHeap)
         if changed is None:
-            self.active.rekey(self._queue_key)
-            early.rekey(self._queue_key)
+            self.active.rebuild(self._queue_key)
+            early.rebuild(self._queue_key)
         else:
             self.active.changed(changed)
             early.changed(changed)
