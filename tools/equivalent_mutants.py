@@ -15,6 +15,43 @@ class Equivalent(NamedTuple):
 
 EQUIVALENT = (
     Equivalent(
+        "core/cycle.py",
+        "SchedulingCycle._may_repeat",
+        "and profile.percentage is None",
+        "and profile.percentage is not None",
+        "a sample is never the array of all feasible rows, for which alone results are kept; "
+        "without a percentage it only costs time",
+    ),
+    Equivalent(
+        "core/effects.py",
+        "Outbox.add",
+        "ticket: Ticket = self._last_ticket + 1 # type: ignore[assignment] # saves a call",
+        "ticket: Ticket = (self._last_ticket - 1) # type: ignore[assignment] # saves a call",
+        "tickets have to differ, no matter in which order",
+    ),
+    Equivalent(
+        "core/pod_group_cycle.py",
+        "PodGroupCycle._count",
+        "return placement_counts.count(decision, len(members), placements)",
+        "return None",
+        "without counts the members are tried, with the same result: "
+        "tests/properties/test_placement_counts.py",
+    ),
+    Equivalent(
+        "core/requeueing.py",
+        "HintMap.covering",
+        "self._covering[incoming] = found",
+        "pass",
+        "a cache: the same is computed again",
+    ),
+    Equivalent(
+        "core/torn_gangs.py",
+        "TornGangs._torn",
+        "return members if 0 < len(members.scheduled) < (group.min_count or 0) else None",
+        "return members if 0 < len(members.scheduled) < (group.min_count or 1) else None",
+        "no number is between 0 and 1",
+    ),
+    Equivalent(
         "live/leader_election.py",
         "LeaderElector._retry_seconds",
         "return min(usual, max(left, 0.01)) if left > 0 else usual",

@@ -30,7 +30,7 @@ STAGES = {
     "unit tests": "tests/",
     "properties": "tests/properties/",
     "golden cases": "tests/parity/",
-    "storms": "tests/simulation/",
+    "simulations": "tests/simulation/",
     "whole system": "tests/live/test_whole_system.py",
 }
 RECORD = "moorage_mutants_reached"
@@ -193,7 +193,7 @@ class MutantSession:
             began = time.monotonic()
             if reached is not None:
                 usual = reached.seconds.get(test, 5.0)
-                signal.setitimer(signal.ITIMER_VIRTUAL, 20.0 + 10 * usual)
+                signal.setitimer(signal.ITIMER_VIRTUAL, 10.0 + 10 * usual)
                 signal.setitimer(signal.ITIMER_REAL, 120.0 + 20 * usual)
             reports = runtestprotocol(
                 self.items[test], log=False, nextitem=self.items[following] if following else None

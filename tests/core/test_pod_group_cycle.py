@@ -2,8 +2,11 @@
 
 import pytest
 from msgspec.structs import replace
+from tests import group_builders
+from tests.group_builders import node, pod, pods
 from tests.saying import make
 
+from moorage import Simulation
 from moorage.api.meta import Condition, ObjectMeta
 from moorage.api.pod import PodSchedulingGroup
 from moorage.api.pod_groups import (
@@ -215,6 +218,24 @@ def test_row_7_members_that_fit_wait_with_those_that_preempt(start):
     assert hosts["p0"] == "n3"
     waiting = ("Unschedulable", "pod group is waiting for preemption to complete")
     assert refusals(turned) == {"p0": ("Unschedulable", REJECTED), "p1": waiting, "p2": waiting}
+    # All wait for what helps the member that was rejected.
+    entries = [turned.entry(each) for each in turned.members]
+    assert [(e.state, e.unschedulable_plugins) for e in entries] == [
+        ("unschedulable", {"Test"})
+    ] * 3
+
+
+def test_what_members_wait_for_if_the_whole_group_preempts():
+    low = pod("low", nodeName="n1", terminationGracePeriodSeconds=30)
+    group = [group_builders.group("g", 2, priority=1), *pods("g", 2, priority=1)]
+    config = group_builders.settings(WorkloadAwarePreemption=True)
+    sim = Simulation([node("n0", 1), node("n1", 1), low, *group], config=config)
+    sim.run(until=10.0)
+    assert sim.pending == {
+        "default/g-0": "pod group is unschedulable",  # It fits, without the other.
+        "default/g-1": "0/2 nodes are available: 2 Insufficient cpu. "
+        "preemption: not eligible due to workload aware preemption enabled",
+    }
 
 
 def test_row_8_a_member_without_a_way_out_plainly_fails(start):

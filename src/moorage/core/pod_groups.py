@@ -32,7 +32,7 @@ class GroupCache(Cache):
 
     def _drop(self, cached: Cached | None, event: str) -> Cached | None:
         dropped = super()._drop(cached, event)
-        if dropped is not None and dropped.pod.spec.scheduling_group is not None:
+        if dropped is not None:
             self._groups.release(dropped.pod)
         return dropped
 

@@ -62,7 +62,7 @@ class PodGroupMembers:
         self._changed(pod, group)
 
     def release(self, pod: Pod) -> None:
-        """A pod is not on its node after all; ignored if it is gone meanwhile."""
+        """A pod is not on its node after all; ignored if it is gone meanwhile, or in no group."""
         group = self._groups.get(group_key(pod))
         if group is not None and group.scheduled.pop(pod.uid, None) is not None:
             group.unscheduled[pod.uid] = pod
