@@ -26,7 +26,7 @@ from moorage.core.cycle import Decision
 from moorage.core.effects import Outcome, Purpose, Unknown
 from moorage.core.failures import Failures
 from moorage.core.journal import Bound, Erred, Forgotten, Measured, Permitted, Waiting
-from moorage.core.observations import Listed, Observation
+from moorage.core.observations import Listed, Observation, Updated
 from moorage.core.queued_pod import QueuedPod
 from moorage.core.state import SchedulerState
 from moorage.core.undoing import Undoing
@@ -277,6 +277,9 @@ class Bindings:
         self._failures.put_back(
             binding.entry, *binding.failure, now, nominated=binding.node if keeps else ""
         )
+        for released, _ in self._cluster.released if self.object_waits else ():
+            # A pod that shares a claim waited for what this pod would have written.
+            self.given_up += self.object_waits.waiting_for(Updated(released))
         self._undoing.requeue(now)
         if requeues and status.is_rejected:
             self._queue.move_all(

@@ -53,7 +53,7 @@ class Objects:
     _logs: dict[type[KubeObject], KeyLog] = field(default_factory=dict)
     _assumed: dict[tuple[type[KubeObject], str], Assumption] = field(default_factory=dict)
     # Objects that were held and no longer are: as they were assumed, and as they are.
-    # Objects that are no longer held, as held and as they are, until `take_released`.
+    # Objects that are no longer held or assumed, as that and as they are, until `take_released`.
     released: list[tuple[KubeObject, KubeObject | None]] = field(default_factory=list)
     # By namespace, for the kinds that were read in this way.
     _by_namespace: dict[type[KubeObject], dict[str, dict[str, KubeObject]]] = field(
@@ -163,9 +163,11 @@ class Objects:
 
     def restore(self, obj: KubeObject) -> None:
         """Show an object as it is; what is assumed from another version stays."""
-        if self._assumption(obj) is not None:
-            del self._assumed[type(obj), obj.key]
-            self._changed(type(obj), obj.key)
+        if (found := self._assumption(obj)) is not None:
+            kind, key = type(obj), obj.key
+            del self._assumed[kind, key]
+            self._changed(kind, key)
+            self.released.append((found.obj, self.get(kind, key)))
 
     def settle(self, obj: KubeObject) -> None:
         """What was assumed has been carried out: it stays until the object's new version comes."""

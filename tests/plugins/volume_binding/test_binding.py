@@ -450,9 +450,18 @@ def test_a_pod_does_not_wait_for_another_pods_failed_patch():
     run.schedule(SHARER)
     run.complete(PatchVolume, Failed("no"))
     assert run.assumed == []
-    run.update(make_waiting_claim(version="2"))
     assert run.last_message == WAITING + 'ClaimRef got reset for pv "pv"'
     assert run.is_retried(SHARER)
+
+
+def test_a_pod_gets_the_volume_of_a_binding_that_failed():
+    run = matched()
+    other = make_pod("q", volumes=(claimed("other"),))
+    run.add(make_waiting_claim("other"))
+    run.schedule(other)
+    assert run.scheduler.queue.where(other.uid) == "unschedulable"
+    run.complete(PatchVolume, Failed("no"))
+    assert run.scheduler.queue.where(other.uid) == "backoff"
 
 
 def test_a_scheduler_that_waits_for_volumes_can_be_copied():
