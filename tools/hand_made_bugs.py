@@ -122,4 +122,16 @@ BUGS = (
         "return -pod.priority, queued_at",
         "return 0, queued_at",
     ),
+    Bug(
+        "a pod is bound before its volumes",
+        "plugins/volume_binding/plugin.py",
+        "return binding.await_binding(state.cluster, plan, node, until, state.now)",
+        "return mp.SUCCESS",
+    ),
+    Bug(
+        "devices of a pod that is being bound are allocated again",
+        "plugins/dynamic_resources/plugin.py",
+        "        binding.hold(state.cluster, plan, pod)",
+        "        pass",
+    ),
 )

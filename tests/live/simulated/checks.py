@@ -5,7 +5,8 @@ CheckedScheduler   after every call of the core: its invariants; it knows the po
                    are tried in order; room of nominated pods is left to them; no victim is needless
 NetworkChecks      of every request: nothing is sent after the renew deadline, the holder of the
                    lease alone binds pods, after it has listed everything; a lease is taken over
-                   when it has expired; no pod is bound twice, no node has more pods than fit
+                   when it has expired; no pod is bound twice, no node has more pods than fit;
+                   volumes and devices: see `claims`
 check_end          when the faults are over: no pod waits that fits, caches equal the cluster,
                    and nothing is left in any queue
 """
@@ -13,12 +14,19 @@ check_end          when the faults are over: no pod waits that fits, caches equa
 from collections import Counter, defaultdict
 
 import msgspec
+from simulated.claims import ClaimChecks
 
 from moorage import plugin as mp
 from moorage.api.kinds import KINDS
 from moorage.api.node import Node
 from moorage.api.pod import Pod
-from moorage.api.server_requests import BindPod, DeletePod
+from moorage.api.server_requests import (
+    BindPod,
+    DeletePod,
+    PatchClaim,
+    PatchVolume,
+    ReserveResourceClaim,
+)
 from moorage.cluster.resources import LEASES, NODES, PODS
 from moorage.cluster.store import DELETED
 from moorage.core.effects import Done, Failed
@@ -32,6 +40,7 @@ from moorage.sim.history import ContractViolation, HistoryChecker, shortage
 # Plugins whose queueing hints cover every event that may help.
 COMPLETE_HINTS = {
     "DefaultPreemption",
+    "DynamicResources",
     "NodeAffinity",
     "NodeName",
     "NodePorts",
@@ -39,6 +48,7 @@ COMPLETE_HINTS = {
     "NodeUnschedulable",
     "SchedulingGates",
     "TaintToleration",
+    "VolumeBinding",
 }
 FENCED = ("bind", "create", "update", "patch", "delete")
 UNFENCED_KINDS = ("events", "leases")
@@ -227,6 +237,7 @@ class NetworkChecks:
     """Sees every request, and every change of the cluster."""
 
     def __init__(self, loop, api, election, *, checks_room):
+        self.claims = ClaimChecks(api, self._fail, checks_devices=checks_room)
         self._loop = loop
         self._api = api
         self._election = election
@@ -283,6 +294,9 @@ class NetworkChecks:
             if holder != process.name:
                 self._fail(f"{process.name} bound {path} while {holder} holds the lease")
 
+    def check_end(self):
+        self.claims.check_end(set(self._pods))
+
     def _lease_changed(self, spec):
         """A candidate waits until the lease of another one has expired, or is released."""
         now, (before, renewed_at) = self._loop.time(), self._holder
@@ -304,7 +318,9 @@ class NetworkChecks:
                 self._nodes.pop(node.name, None)
             else:
                 self._nodes[node.name] = node
-        elif change.resource is PODS:
+        elif change.resource is not PODS:
+            self.claims.changed(change)
+        else:
             pod = msgspec.convert(change.object, Pod)
             if change.type == DELETED or pod.is_terminal:
                 self._pods.pop(pod.uid, None)
@@ -316,6 +332,7 @@ class NetworkChecks:
                     self._fail(f"{pod.key} moved from {before} to {pod.node_name}")
                 self.bound[pod.uid] = pod.node_name
                 self._check_room(pod)
+                self.claims.bound(change.object)
 
     def _check_room(self, pod):
         node = self._nodes.get(pod.node_name)
@@ -376,8 +393,8 @@ def check_pending(scheduler, pods, stored, configuration):
             entry = unschedulable.get(request.pod.uid)
             if entry is not None and not entry.unschedulable_plugins <= COMPLETE_HINTS:
                 continue
-            if isinstance(request, BindPod):
-                scheduler.fail(request.pod.uid, f"{request.pod.key} waits, and fits {request.node}")
+            if isinstance(request, BindPod | PatchVolume | PatchClaim | ReserveResourceClaim):
+                scheduler.fail(request.pod.uid, f"{request.pod.key} waits, and fits: {request}")
             if isinstance(request, DeletePod):
                 scheduler.fail(request.pod.uid, f"{request.pod.key} was not evicted")
 

@@ -15,6 +15,7 @@ from random import Random
 from simulated import checks, extender
 from simulated import loop as simulated_loop
 from simulated.checks import CheckedScheduler, Hesitate, NetworkChecks
+from simulated.claims import ClaimWorkload
 from simulated.faults import FaultPlan
 from simulated.loop import Process
 from simulated.server import SimulatedServer
@@ -145,7 +146,8 @@ class System:
         if lease.random() < 0.25:
             self.plan.add_lease_outage(lease)
         self.extender = extender.SETTINGS if draw.random() < 0.15 else None
-        self.configuration = ALL if draw.random() < 0.1 else FEW
+        self.has_claims = draw.random() < 0.25
+        self.configuration = ALL if self.has_claims else FEW
         self.kinds = kinds.watched(start.plugins(self.configuration))
         self.token = TokenFile()
         self.replicas = [Replica(self, i) for i in range(self.replica_count)]
@@ -161,7 +163,8 @@ class System:
             election,
             checks_room=not self.plan.has_stale_lists,
         )
-        self.workload = Workload(api, Random(f"workload {self.seed}"), self.node_count)
+        claims = ClaimWorkload(api, Random(f"claims {self.seed}")) if self.has_claims else None
+        self.workload = Workload(api, Random(f"workload {self.seed}"), self.node_count, claims)
         control_plane = ControlPlane(api, None, stopwatch=loop.time)
         tasks = [loop.spawn(each.run()) for each in self.replicas]
         controllers = Process(loop, "controllers")
@@ -266,7 +269,8 @@ class System:
         )
         return (
             f"{self.replica_count} replicas, {self.node_count} nodes, {self.rate:g} requests/s"
-            f"{', an extender' if self.extender else ''}; faults: {self.plan.shares or 'none'}"
+            f"{', an extender' if self.extender else ''}{', claims' if self.has_claims else ''}"
+            f"; faults: {self.plan.shares or 'none'}"
             f"\noutages: {outages or 'none'}\nthe last requests:{lines}"
         )
 
@@ -285,6 +289,7 @@ class System:
                 raise InvariantError(f"{replica.name} sent {count} requests without a reason")
             checks.check_requests(replica.live, self.network.counts[replica.process.name])
         checks.check_end(leaders[0].live, api, self.configuration)
+        self.network.check_end()
 
 
 def run(seed):

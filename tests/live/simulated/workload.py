@@ -13,8 +13,9 @@ TAINT = {"key": "dedicated", "value": "x", "effect": "NoSchedule"}
 
 
 class Workload:
-    def __init__(self, api, random, node_count):
+    def __init__(self, api, random, node_count, claims=None):
         self._api = api
+        self._claims = claims  # Volumes and devices, if there are any.
         self._random = random
         self._names = itertools.count(1)
         self.created = 0
@@ -34,6 +35,7 @@ class Workload:
             (1, self.add_node),
             (2, self.cordon),
             (1, self.remove_node),
+            *(((1, self._claims.delete_claim),) if self._claims else ()),
         )
         weights, actions = zip(*kinds, strict=True)
         action = self._random.choices(actions, weights)[0]
@@ -51,7 +53,9 @@ class Workload:
             "spec": {"taints": [TAINT]} if draw.random() < 0.2 else {},
             "status": {"allocatable": amounts, "capacity": amounts},
         }
-        self._api.create(NODES, node)
+        created = self._api.create(NODES, node)
+        if self._claims:
+            self._claims.add_to_node(created)
 
     def add_pod(self, name=""):
         draw = self._random
@@ -69,6 +73,8 @@ class Workload:
         for share, addition in additions:
             if draw.random() < share:
                 spec |= addition
+        if self._claims:
+            self._claims.add_to_pod(spec)
         meta = {"name": name or f"pod-{next(self._names)}"}
         if draw.random() < 0.1:
             meta["labels"] = {"hesitate": "yes"}
