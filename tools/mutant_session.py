@@ -176,12 +176,12 @@ class MutantSession:
             self._replace(path, compile(recording(path), str(SOURCE / path), "exec"))
         result = Reached({}, defaultdict(list))
         for test, has_passed, seconds in self._run(tests, out, None):
+            result.seconds[test] = round(seconds, 3)
             if has_passed:
-                result.seconds[test] = round(seconds, 3)
                 for each in current:
                     result.by_statement[each].append(test)
             else:
-                print("fails without a mutant:", test, file=sys.__stderr__, flush=True)
+                print("fails without a mutant, not used:", test, file=sys.__stderr__, flush=True)
             current.clear()
         file.write_text(json.dumps(vars(result)))
 

@@ -523,17 +523,21 @@ def test_equal_pods_go_where_there_is_most_room(machine):
     assert Counter(run.cached(pod) for pod in PODS) == {f"n{i}?": 3 for i in range(4)}
 
 
-def test_the_filters_of_every_equal_pod_are_measured(machine):
+@pytest.mark.parametrize("is_sampling", [False, True])
+def test_filters_and_scores_of_every_equal_pod_are_measured(machine, is_sampling):
     measured = Counter()
 
     class Meter:
-        is_sampling = False
+        def __init__(self):
+            self.is_sampling = is_sampling
 
         def cycle_started(self, views):
             pass
 
-        def begin(self):
+        def now(self):
             return 0.0
+
+        begin = now
 
         def end_method(self, *_):
             pass
@@ -541,7 +545,11 @@ def test_the_filters_of_every_equal_pod_are_measured(machine):
         def end_point(self, label, *_):
             measured[label] += 1
 
+        def repeated(self, *_):
+            measured.update(("Filter", "Score", "repeated"))
+
     run = machine(profiles=DEFAULT_PLUGINS, nodes=roomy(8))
     run.scheduler.profiles["default-scheduler"].measure(Meter())
     run.schedule(*PODS)
     assert (measured["Filter"], measured["Score"]) == (len(PODS), len(PODS))
+    assert (measured["repeated"] > 0) == (not is_sampling)
