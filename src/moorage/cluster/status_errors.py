@@ -177,6 +177,18 @@ def uid_differs(resource: Resource, name: str, expected: str, found: str) -> Con
     return conflict(resource, name, why)
 
 
+def precondition_failed(
+    resource: Resource, name: str, field: str, expected: str, found: str, happened: str
+) -> ConflictError:
+    """The object that is to be deleted is another one than expected."""
+    why = (
+        f"the {field} in the precondition ({expected}) does not match the {field} in record "
+        f"({found}). The object might have been {happened}"
+    )
+    text = f'Operation cannot be fulfilled on {resource.qualified_kind} "{name}": {why}'
+    return ConflictError(text, resource, name)
+
+
 def forbidden(resource: Resource, name: str, why: str) -> ForbiddenError:
     """Admission rejects the object."""
     return ForbiddenError(f'{resource.key} "{name}" is forbidden: {why}', resource, name)

@@ -219,7 +219,10 @@ VOLUME = {"capacity": SIZE, "accessModes": ["ReadWriteOnce"], "hostPath": {"path
             id="a claim",
         ),
         pytest.param(
-            "/apis/policy/v1/namespaces/default/poddisruptionbudgets", {}, {}, id="a budget"
+            "/apis/networking.k8s.io/v1/namespaces/default/ingresses",
+            {"spec": {"defaultBackend": {"service": {"name": "s", "port": {"number": 80}}}}},
+            {"loadBalancer": {}},
+            id="an ingress",
         ),
     ],
 )

@@ -207,7 +207,7 @@ def test_pod_status(pod, status):
                 "default-scheduler",
                 "0/3 nodes are available",
                 "60s",
-                "1",
+                1,
                 "x",
             ],
             id="event",

@@ -157,6 +157,9 @@ _FIELDS: dict[str, dict[str, Any]] = {
         "spec.replicas": 1,
         "spec.podManagementPolicy": "OrderedReady",
         "spec.revisionHistoryLimit": 10,
+        "spec.serviceName": "",
+        "spec.persistentVolumeClaimRetentionPolicy.whenDeleted": "Retain",
+        "spec.persistentVolumeClaimRetentionPolicy.whenScaled": "Retain",
     },
     "DaemonSet": {"spec.revisionHistoryLimit": 10},
     "Job": {
@@ -164,6 +167,7 @@ _FIELDS: dict[str, dict[str, Any]] = {
         "spec.backoffLimit": 6,
         "spec.completionMode": "NonIndexed",
         "spec.suspend": False,
+        "spec.manualSelector": False,
     },
     "Service": {"spec.type": "ClusterIP", "spec.sessionAffinity": "None"},
     "PriorityClass": {"value": 0, "preemptionPolicy": "PreemptLowerPriority"},
@@ -223,7 +227,9 @@ def fill(resource: Resource, obj: Object) -> None:
 
 
 def _fill_cron_job(obj: Object) -> None:
-    spec = obj.setdefault("spec", {}).setdefault("jobTemplate", {}).setdefault("spec", {})
+    job = obj.setdefault("spec", {}).setdefault("jobTemplate", {})
+    job.setdefault("metadata", {})
+    spec = job.setdefault("spec", {})
     if template := spec.get("template"):
         template.setdefault("metadata", {})
         fill_pod_spec(template.setdefault("spec", {}))
@@ -244,16 +250,36 @@ def _fill_strategy(spec: Object, field: str, rolling: Object) -> None:
             given.update(rolling | given)
 
 
+_TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
+
+
+def fill_template_generation(obj: Object, before: Object | None = None) -> None:
+    """Count the changes of a DaemonSet's template in an annotation, as an API server still does."""
+    count = 1
+    if before is not None:
+        stated = str(before["metadata"].get("annotations", {}).get(_TEMPLATE_GENERATION, "1"))
+        count = int(stated) if stated.isdecimal() else 1
+        count += before["spec"].get("template") != obj["spec"].get("template")
+    meta = obj["metadata"]
+    meta["annotations"] = {**meta.get("annotations", {}), _TEMPLATE_GENERATION: str(count)}
+
+
 def _fill_replication_controller(obj: Object) -> None:
     labels = obj["spec"].get("template", {}).get("metadata", {}).get("labels", {})
     if labels:
         obj["spec"].setdefault("selector", labels)
+        if not obj["metadata"].get("labels"):
+            obj["metadata"]["labels"] = dict(labels)
 
 
 def _fill_service(obj: Object) -> None:
     spec, ports = obj["spec"], obj["spec"].get("ports")
     if spec["type"] != "ExternalName":
         family = "IPv6" if ":" in str(spec.get("clusterIP") or "") else "IPv4"
+        headless = spec.get("clusterIP") == "None" and not spec.get("selector")
+        if headless and not spec.keys() & {"ipFamilies", "ipFamilyPolicy"}:
+            # Its endpoints are not known, and may be of both families.
+            spec["ipFamilies"], spec["ipFamilyPolicy"] = ["IPv4", "IPv6"], "RequireDualStack"
         spec.setdefault("ipFamilies", [family])
         spec.setdefault("ipFamilyPolicy", "SingleStack")
         spec.setdefault("internalTrafficPolicy", "Cluster")
@@ -287,6 +313,8 @@ def _fill_node(obj: Object) -> None:
 
 
 def _fill_volume(obj: Object) -> None:
+    if isinstance(obj["spec"].get("hostPath"), dict):
+        obj["spec"]["hostPath"].setdefault("type", "")
     claimed = bool((obj["spec"].get("claimRef") or {}).get("uid"))
     obj.setdefault("status", {}).setdefault("phase", "Bound" if claimed else "Available")
 

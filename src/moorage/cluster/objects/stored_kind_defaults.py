@@ -65,7 +65,20 @@ def _role_binding(obj: Object) -> None:
             _set(subject, {"apiGroup": RBAC})
 
 
+def _endpoints(obj: Object) -> None:
+    for subset in _items(obj, "subsets"):
+        for port in _items(subset, "ports"):
+            _set(port, {"protocol": "TCP"})
+
+
+def _event(obj: Object) -> None:
+    times = dict.fromkeys(("firstTimestamp", "lastTimestamp", "eventTime"))
+    _set(obj, {"source": {}, **times, "reportingComponent": "", "reportingInstance": ""})
+
+
 def _endpoint_slice(obj: Object) -> None:
+    for endpoint in _items(obj, "endpoints"):
+        _set(endpoint, {"conditions": {}})
     for port in _items(obj, "ports"):
         _set(port, {"name": "", "protocol": "TCP"})
 
@@ -124,7 +137,9 @@ STORED_KIND_DEFAULTS: dict[str, Callable[[Object], None]] = {
     "HorizontalPodAutoscaler": _autoscaler,
     "RoleBinding": _role_binding,
     "ClusterRoleBinding": _role_binding,
+    "Endpoints": _endpoints,
     "EndpointSlice": _endpoint_slice,
+    "Event": _event,
     "IngressClass": _ingress_class,
     "MutatingWebhookConfiguration": _webhooks,
     "ValidatingWebhookConfiguration": _webhooks,

@@ -20,6 +20,8 @@ def apply_merge_patch(target: Any, patch: Any) -> Any:
     return result
 
 
+# An API server says only this.
+_REFUSED = "the server rejected our request due to an error in our request"
 MAX_OPERATIONS = 10_000
 MAX_COPIED = 3 * 1024 * 1024
 """Bytes of JSON that all copies of a patch may add; copies of copies grow exponentially."""
@@ -72,7 +74,7 @@ class _PatchedDocument:
                 if not _equal(_get(self.document, path), _value(operation)):
                     raise _failed("test", operation["path"], "the value differs")
             case other:
-                raise BadRequestError(f"unknown operation of a JSON patch: {other!r:.60}")
+                raise InvalidError(f"{_REFUSED}: unknown operation {other!r:.60}")
 
     def _copy(self, value: Any) -> Any:
         encoded = msgspec.json.encode(value)
@@ -151,7 +153,7 @@ def _index(items: list[Any], step: str, *, allow_end: bool = False) -> int:
         index = int(step)
         if index < len(items) + allow_end:
             return index
-    raise InvalidError(f"the server rejected our request: no item {step[:60]!r} in a list")
+    raise InvalidError(f"{_REFUSED}: no item {step[:60]!r} in a list")
 
 
 def _equal(a: Any, b: Any) -> bool:
@@ -161,8 +163,8 @@ def _equal(a: Any, b: Any) -> bool:
 
 def _missing(path: list[str]) -> InvalidError:
     where = "/" + "/".join(path)
-    return InvalidError(f"the server rejected our request: there is nothing at {where[:100]!r}")
+    return InvalidError(f"{_REFUSED}: there is nothing at {where[:100]!r}")
 
 
 def _failed(what: str, path: str, why: str) -> InvalidError:
-    return InvalidError(f"the server rejected our request: {what} {path[:100]!r}: {why}")
+    return InvalidError(f"{_REFUSED}: {what} {path[:100]!r}: {why}")

@@ -4,11 +4,13 @@ import base64
 from collections.abc import Iterator
 from random import Random
 from typing import Any
+from uuid import UUID
 
 from moorage.api.admission import SYSTEM_PRIORITIES
 from moorage.cluster import status_errors
 from moorage.cluster.objects import defaults, validation
 from moorage.cluster.resources import (
+    DAEMON_SETS,
     DEFINITIONS,
     JOBS,
     NAMESPACES,
@@ -41,6 +43,58 @@ _GATED = {
     "message": "Scheduling is blocked due to non-empty scheduling gates",
 }
 _ADDRESS_ATTEMPTS = 100
+# Kinds whose objects have no `metadata.generation`.
+_WITHOUT_GENERATION = frozenset(
+    (
+        "ClusterRole",
+        "ClusterRoleBinding",
+        "ComponentStatus",
+        "ConfigMap",
+        "ControllerRevision",
+        "CSIDriver",
+        "CSINode",
+        "Endpoints",
+        "Event",
+        "HorizontalPodAutoscaler",
+        "IPAddress",
+        "Lease",
+        "LimitRange",
+        "Namespace",
+        "Node",
+        "PersistentVolume",
+        "PersistentVolumeClaim",
+        "ResourceClaim",
+        "ResourceClaimTemplate",
+        "ResourceQuota",
+        "Role",
+        "RoleBinding",
+        "RuntimeClass",
+        "Secret",
+        "Service",
+        "ServiceAccount",
+        "StorageClass",
+        "VolumeAttachment",
+    )
+)
+# Counts that are in JSON even while they are 0, and other fields that are never left out.
+_COUNTS = ("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods")
+_DAEMON_COUNTS = (
+    "currentNumberScheduled",
+    "numberMisscheduled",
+    "desiredNumberScheduled",
+    "numberReady",
+)
+_INITIAL_STATUS: dict[str, dict[str, Any]] = {
+    "ReplicationController": {"replicas": 0},
+    "ReplicaSet": {"replicas": 0},
+    "StatefulSet": {"replicas": 0, "availableReplicas": 0},
+    "DaemonSet": dict.fromkeys(_DAEMON_COUNTS, 0),
+    "PodDisruptionBudget": dict.fromkeys(_COUNTS, 0),
+    "HorizontalPodAutoscaler": {"desiredReplicas": 0, "currentMetrics": None},
+    "Service": {"loadBalancer": {}},
+    "Ingress": {"loadBalancer": {}},
+    "VolumeAttachment": {"attached": False},
+}
 
 
 def prepare(store: Store, random: Random, resource: Resource, obj: Object) -> Object:
@@ -56,8 +110,9 @@ def prepare(store: Store, random: Random, resource: Resource, obj: Object) -> Ob
         obj.pop("status", None)
     defaults.fill(resource, obj)
     if "status" in resource.subresources and not resource.custom:
-        obj.setdefault("status", {})
-    meta["generation"] = 1
+        obj["status"] = {**_INITIAL_STATUS.get(resource.kind, {}), **obj.get("status", {})}
+    if resource.custom or resource.kind not in _WITHOUT_GENERATION:
+        meta["generation"] = 1
     if resource is PODS:
         admission.admit_pod(store, obj, typed)
         _complete_pod(store, obj)
@@ -69,6 +124,8 @@ def prepare(store: Store, random: Random, resource: Resource, obj: Object) -> Ob
         admission.admit_claim(store, resource, typed)
     elif resource is JOBS:
         _generate_selector(random, obj)
+    elif resource is DAEMON_SETS:
+        defaults.fill_template_generation(obj)
     # The defaults are validated as well, as in an API server.
     validation.validate_rules(resource, obj, typed)
     if resource is PRIORITY_CLASSES:
@@ -135,7 +192,7 @@ def _generate_selector(random: Random, obj: Object) -> None:
     spec = obj["spec"]
     if spec.get("manualSelector"):
         return
-    own = f"{random.getrandbits(128):032x}"
+    own = str(UUID(int=random.getrandbits(128), version=4))
     labels = {
         "batch.kubernetes.io/controller-uid": own,
         "batch.kubernetes.io/job-name": obj["metadata"]["name"],
@@ -144,6 +201,8 @@ def _generate_selector(random: Random, obj: Object) -> None:
     }
     template = spec.setdefault("template", {}).setdefault("metadata", {})
     template["labels"] = {**template.get("labels", {}), **labels}
+    if not obj["metadata"].get("labels"):
+        obj["metadata"]["labels"] = dict(template["labels"])
     selector = spec.setdefault("selector", {})
     generated = {"batch.kubernetes.io/controller-uid": own}
     selector["matchLabels"] = {**selector.get("matchLabels", {}), **generated}

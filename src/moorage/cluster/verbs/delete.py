@@ -16,7 +16,7 @@ from moorage.cluster.resources import (
     REPLICATION_CONTROLLERS,
     Resource,
 )
-from moorage.cluster.status_errors import BadRequestError, ConflictError, InvalidError
+from moorage.cluster.status_errors import BadRequestError, InvalidError
 from moorage.cluster.verbs import update
 from moorage.controllers import objects
 from moorage.controllers.garbage_collection import FOREGROUND_FINALIZER, ORPHAN_FINALIZER
@@ -101,7 +101,9 @@ def delete_object(
     elif grace == 0 and not meta.get("finalizers") and resource is not NAMESPACES:
         return obj, True
     else:
-        marked["metadata"] = {**meta, **deadline, "generation": meta.get("generation", 0) + 1}
+        marked["metadata"] = {**meta, **deadline}
+        if "generation" in meta:
+            marked["metadata"]["generation"] = meta["generation"] + 1
         if resource is NAMESPACES:
             marked["status"] = {**marked.get("status", {}), "phase": "Terminating"}
     return marked, update.is_finished(resource, marked)
@@ -111,15 +113,13 @@ def _check(resource: Resource, meta: dict[str, Any], options: DeleteOptions) -> 
     name = meta["name"]
     expected = options.preconditions or Preconditions()
     if expected.uid is not None and expected.uid != meta["uid"]:
-        raise status_errors.uid_differs(resource, name, expected.uid, meta["uid"])
+        raise status_errors.precondition_failed(
+            resource, name, "UID", expected.uid, meta["uid"], "deleted and then recreated"
+        )
     version = expected.resource_version
     if version is not None and version != meta["resourceVersion"]:
-        raise ConflictError(
-            f'Operation cannot be fulfilled on {resource.kind} "{name}": the ResourceVersion in '
-            f"the precondition ({version}) does not match the ResourceVersion in record "
-            f"({meta['resourceVersion']}). The object might have been modified",
-            resource,
-            name,
+        raise status_errors.precondition_failed(
+            resource, name, "ResourceVersion", version, meta["resourceVersion"], "modified"
         )
     if resource is PRIORITY_CLASSES and name in SYSTEM_PRIORITIES:
         why = "this is a system priority class and cannot be deleted"

@@ -81,6 +81,11 @@ def _check_identity(before: Object, after: Object) -> None:
     for path in ("apiVersion", "kind", "metadata.name", "metadata.namespace"):
         steps = path.split(".")
         if objects.value_at(after, *steps) != objects.value_at(before, *steps):
+            if path == "metadata.name":
+                raise BadRequestError(
+                    f"the name of the object ({after['metadata'].get('name', '')!s:.100}) does not "
+                    f"match the name on the URL ({before['metadata']['name']})"
+                )
             raise BadRequestError(f"a patch may not change {path}")
     for field in ("uid", "resourceVersion"):
         value = after["metadata"].get(field)

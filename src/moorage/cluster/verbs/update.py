@@ -4,7 +4,7 @@ from typing import Any
 
 from moorage.cluster import status_errors
 from moorage.cluster.objects import defaults, validation
-from moorage.cluster.resources import NAMESPACES, PODS, SERVICES, Resource
+from moorage.cluster.resources import DAEMON_SETS, NAMESPACES, PODS, SERVICES, Resource
 from moorage.cluster.store import StoredObject
 from moorage.controllers import objects
 from moorage.controllers.objects import Object
@@ -73,6 +73,8 @@ def update_object(resource: Resource, before: Object, obj: Object) -> Object:
     typed = validation.decode(resource, obj)
     defaults.fill(resource, obj)
     _keep_defaults(resource, before, obj)
+    if resource is DAEMON_SETS:
+        defaults.fill_template_generation(obj, before)
     validation.validate_rules(resource, obj, typed, before)
     return with_generation(before, obj)
 
@@ -161,10 +163,10 @@ def is_finished(resource: Resource, obj: Object) -> bool:
 
 def with_generation(before: Object, obj: Object) -> Object:
     """The object with the next generation if anything but metadata and status changed."""
-    if _spec_fields(before) == _spec_fields(obj):
-        return obj
     meta = obj["metadata"]
-    return {**obj, "metadata": {**meta, "generation": meta.get("generation", 0) + 1}}
+    if "generation" not in meta or _spec_fields(before) == _spec_fields(obj):
+        return obj
+    return {**obj, "metadata": {**meta, "generation": meta["generation"] + 1}}
 
 
 def _spec_fields(obj: Object) -> dict[str, Any]:

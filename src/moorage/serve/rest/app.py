@@ -15,7 +15,7 @@ from aiohttp.typedefs import Middleware
 
 from moorage import terminal
 from moorage.cluster.api_server import ApiServer
-from moorage.cluster.resources import PODS, ResourcePath
+from moorage.cluster.resources import COMPONENT_STATUSES, ENDPOINTS, PODS, ResourcePath
 from moorage.cluster.status_errors import (
     BadRequestError,
     ForbiddenError,
@@ -206,6 +206,12 @@ class RequestRouter:
             return await self._review(request, parsed)
         if parsed.resource.is_read_only and request.method not in ("GET", "HEAD"):
             raise MethodNotAllowedError("the server does not allow this method on the resource")
+        answer = await self._perform(request, parsed)
+        if not answer.prepared and (text := _DEPRECATED.get(parsed.resource)):
+            responses.with_warnings(answer, [text])
+        return answer
+
+    async def _perform(self, request: web.Request, parsed: ResourcePath) -> web.StreamResponse:
         match request.method:
             case "GET" | "HEAD":
                 return await self._reads.get(request, parsed)
@@ -286,6 +292,12 @@ class RequestRouter:
                 return responses.json({"paths": ["/api", "/apis", "/healthz", "/version"]})
         return None
 
+
+# Resources that an API server warns of.
+_DEPRECATED = {
+    ENDPOINTS: "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
+    COMPONENT_STATUSES: "v1 ComponentStatus is deprecated in v1.19+",
+}
 
 # The version of Kubernetes that this API is compatible with.
 VERSION = {

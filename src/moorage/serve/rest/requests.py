@@ -179,7 +179,7 @@ def _integer(query: Mapping[str, str], name: str) -> int:
     """A whole number; as in an API server, a negative one is as good as none."""
     text = query.get(name, "")
     if text and not _is_integer(text.removeprefix("-")):
-        raise BadRequestError(f'{name}: strconv.ParseInt: parsing "{text[:60]}": invalid syntax')
+        raise BadRequestError(f'strconv.ParseInt: parsing "{text[:60]}": invalid syntax')
     return max(0, int(text or 0))
 
 
@@ -311,13 +311,16 @@ async def read_object(request: web.Request, path: ResourcePath) -> Object:
         )
     if not path.resource.namespaced:
         del meta["namespace"]
-    if path.name and (meta.get("name") or path.name) != path.name:
+    if path.name and not meta.get("name"):
+        raise BadRequestError(
+            f"the name of the object ({path.name[:100]} based on URL) was undeterminable: "
+            "name must be provided"
+        )
+    if path.name and meta["name"] != path.name:
         raise BadRequestError(
             f"the name of the object ({meta['name'][:100]}) does not match the name on the URL "
             f"({path.name[:100]})"
         )
-    if path.name:
-        meta["name"] = path.name
     return found
 
 

@@ -7,7 +7,7 @@ serves every list and watch.
 import contextlib
 import re
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 import yaml
@@ -128,10 +128,11 @@ def partial_metadata(obj: Object, api_version: str = META_V1) -> Object:
 # HTTP responses --------------------------------------------------------------------------------
 
 
+R = TypeVar("R", bound=web.StreamResponse)
 _MAX_WARNINGS = 20
 
 
-def with_warnings(response: web.Response, texts: Sequence[str]) -> web.Response:
+def with_warnings(response: R, texts: Sequence[str]) -> R:
     """The response with warnings, which kubectl prints."""
     for text in texts[:_MAX_WARNINGS]:
         quoted = text.replace("\\", "\\\\").replace('"', '\\"')

@@ -35,6 +35,11 @@ def integer_column(name: str, path: str) -> TableColumn:
     return TableColumn(name, path_cell(path, number), "integer")
 
 
+def declared_text(column: TableColumn) -> TableColumn:
+    """The same column; an API server declares it as text although its cells are none."""
+    return column._replace(type="string")
+
+
 def count_column(name: str, path: str) -> TableColumn:
     """The length of a list at a path."""
     found = path_cell(path, maps)

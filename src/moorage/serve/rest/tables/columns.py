@@ -15,6 +15,7 @@ from moorage.serve.rest.tables.column import (
     TableColumn,
     boolean_column,
     count_column,
+    declared_text,
     integer_column,
     path_cell,
     text_column,
@@ -235,6 +236,8 @@ def _group_status(obj: Object, _now: float) -> str:
 
 def _external_addresses(obj: Object, _now: float) -> str:
     external = value_at(obj, "spec", "externalIPs")
+    if text(obj, "spec", "type") == "ExternalName":
+        return text(obj, "spec", "externalName")
     if text(obj, "spec", "type") == "LoadBalancer" and not external:
         ingress = maps(obj, "status", "loadBalancer", "ingress")
         return ",".join(text(each, "ip") for each in ingress) or "<pending>"
@@ -300,6 +303,8 @@ def _lifecycle_modes(obj: Object, _now: float) -> str:
     return ",".join(map(str, modes)) if isinstance(modes, list) and modes else NONE
 
 
+_suspends = path_cell("spec.suspend", lambda obj, *path: value_at(obj, *path) is True)
+
 COLUMNS: dict[str, tuple[TableColumn, ...]] = {
     "Pod": (
         TableColumn("Ready", _ready_containers),
@@ -324,8 +329,8 @@ COLUMNS: dict[str, tuple[TableColumn, ...]] = {
     ),
     "Deployment": (
         TableColumn("Ready", _ready_replicas),
-        integer_column("Up-to-date", "status.updatedReplicas"),
-        integer_column("Available", "status.availableReplicas"),
+        declared_text(integer_column("Up-to-date", "status.updatedReplicas")),
+        declared_text(integer_column("Available", "status.availableReplicas")),
         AGE,
         *_TEMPLATE,
     ),
@@ -352,7 +357,7 @@ COLUMNS: dict[str, tuple[TableColumn, ...]] = {
     "CronJob": (
         text_column("Schedule", "spec.schedule"),
         text_column("Timezone", "spec.timeZone", NONE),
-        boolean_column("Suspend", "spec.suspend"),
+        TableColumn("Suspend", lambda obj, now: str(_suspends(obj, now)), "boolean"),
         count_column("Active", "status.active"),
         TableColumn("Last Schedule", _last_schedule),
         AGE,
@@ -391,7 +396,7 @@ COLUMNS: dict[str, tuple[TableColumn, ...]] = {
         text_column("Provisioner", "provisioner"),
         text_column("ReclaimPolicy", "reclaimPolicy", "Delete"),
         text_column("VolumeBindingMode", "volumeBindingMode", "Immediate"),
-        boolean_column("AllowVolumeExpansion", "allowVolumeExpansion"),
+        declared_text(boolean_column("AllowVolumeExpansion", "allowVolumeExpansion")),
         AGE,
     ),
     "CSINode": (count_column("Drivers", "spec.drivers"), AGE),

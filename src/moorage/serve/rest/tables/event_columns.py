@@ -28,9 +28,9 @@ def _event_ages(obj: Object, now: float) -> tuple[str, str]:
     return first_age if first_age != UNKNOWN else last_age, last_age
 
 
-def _event_count(obj: Object, _now: float) -> str:
+def _event_count(obj: Object, _now: float) -> int:
     count = number(obj, "count") or number(obj, "deprecatedCount") or 1
-    return str(number(obj, "series", "count") or count)
+    return number(obj, "series", "count") or count
 
 
 def _event_source(obj: Object, _now: float) -> str:

@@ -9,6 +9,7 @@ from moorage.serve.rest.tables.cells import NONE, UNKNOWN, UNSET, maps, text
 from moorage.serve.rest.tables.column import (
     TableColumn,
     count_column,
+    declared_text,
     integer_column,
     path_cell,
     text_column,
@@ -183,7 +184,7 @@ STORED_KIND_COLUMNS: dict[str, tuple[TableColumn, ...]] = {
     "LimitRange": (CREATED_AT,),
     "ControllerRevision": (
         TableColumn("Controller", _controller),
-        integer_column("Revision", "revision"),
+        declared_text(integer_column("Revision", "revision")),
         AGE,
     ),
     "Role": (CREATED_AT,),
@@ -209,7 +210,7 @@ STORED_KIND_COLUMNS: dict[str, tuple[TableColumn, ...]] = {
         ),
         AGE,
     ),
-    "IPAddress": (TableColumn("ParentRef", _parent), AGE),
+    "IPAddress": (TableColumn("ParentRef", _parent),),
     "ServiceCIDR": (
         TableColumn("CIDRs", lambda obj, now: ",".join(_texts(obj, "spec", "cidrs"))),
         AGE,
@@ -224,8 +225,8 @@ STORED_KIND_COLUMNS: dict[str, tuple[TableColumn, ...]] = {
         TableColumn("Reference", _target),
         TableColumn("Targets", _metrics),
         text_column("MinPods", "spec.minReplicas", UNSET),
-        integer_column("MaxPods", "spec.maxReplicas"),
-        integer_column("Replicas", "status.currentReplicas"),
+        declared_text(integer_column("MaxPods", "spec.maxReplicas")),
+        declared_text(integer_column("Replicas", "status.currentReplicas")),
         AGE,
     ),
     "PodTemplate": (
