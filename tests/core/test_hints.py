@@ -50,7 +50,10 @@ def test_the_registered_hint_function_is_used():
     hints = HintMap({"P": {ClusterEvent.NODE_ADD: skip}, "Q": {ClusterEvent.NODE_ADD: None}})
     assert covering(hints, ClusterEvent.NODE_ADD) == [("P", skip), ("Q", always)]
     assert covering(hints, ClusterEvent.NODE_DELETE) == []
-    assert hints.events_of("P") == [ClusterEvent.NODE_ADD, TAINT]
+    assert [each.event for each in hints.registrations if each.plugin == "P"] == [
+        ClusterEvent.NODE_ADD,
+        TAINT,
+    ]
 
 
 def test_the_default_registration_covers_all_events_that_can_requeue_a_pod():

@@ -106,7 +106,10 @@ def plain(scheduler: Scheduler, claims: list[ResourceClaim], node: Node) -> obje
     models = pools.Models()
     views = [pools.view(key, slices, node, models) for key, slices in by_pool.items()]
     ordered = pools.in_order(view for view in views if view is not None)
-    used = usage.of_pools(cluster.all(ResourceClaim))
+    used: dict[tuple[str, str], usage.PoolUsage] = {}
+    for claim in cluster.all(ResourceClaim):
+        for each in usage.of_claim(claim):
+            used.setdefault(each.pool, usage.PoolUsage()).add(each)
     states = [used.get(view.key, usage.PoolUsage()).state(view) for view in ordered]
     inventory = Inventory.of(NodeShape(ordered), states)
     classes = {each.name: each for each in cluster.all(DeviceClass)}

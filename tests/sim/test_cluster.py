@@ -268,13 +268,3 @@ def test_a_pod_that_has_ended_is_gone_for_schedulers_and_there_for_others():
     assert [type(each) for each in scheduler.observations] == [Added, Deleted]
     assert [type(each) for each in other.observations] == [Added, Updated, Updated, Deleted]
     assert cluster.active(Pod) == ()
-
-
-def test_unwatch_ends_the_calls():
-    cluster = MemoryCluster()
-    seen: list[Observation] = []
-    watcher = seen.append
-    cluster.watch(watcher)
-    cluster.unwatch(watcher)
-    cluster.create(make_node(), 0)
-    assert seen == []

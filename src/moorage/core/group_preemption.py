@@ -6,30 +6,14 @@ are decided again. If these do not fit elsewhere, and members differ, all are de
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Protocol
 
 from moorage.core.group_results import Member
+from moorage.core.member_trials import UNSCHEDULABLE, MemberTrials
 from moorage.framework.status import SUCCESS, Status, unschedulable
 from moorage.nodes.table import NodeTable
 from moorage.nodes.usage import Placed
 
-NO_ROOM = unschedulable("pod group is unschedulable")
-
-
-class MemberTrials(Protocol):
-    """Decides members without effects."""
-
-    def try_all(self, members: Sequence[Member]) -> Status:
-        """Decide members in order, and assume them on their nodes."""
-
-    def try_one(self, member: Member) -> bool:
-        """The same for one; returns whether it has a node."""
-
-    def assume(self, member: Member) -> bool:
-        """Assume a decided member on its node again; returns whether plugins still agree."""
-
-    def withdraw(self, member: Member) -> None:
-        """Undo its assumption."""
+NO_ROOM = unschedulable(UNSCHEDULABLE)
 
 
 class LiveGroupTrial:
@@ -41,6 +25,7 @@ class LiveGroupTrial:
         nominated: set[str],
         members: Sequence[Member],
         trials: MemberTrials,
+        now: float,
     ) -> None:
         self.nominated = nominated
         # The members as they were in the last trial that succeeded, and their nodes.
@@ -50,6 +35,7 @@ class LiveGroupTrial:
         self._is_uniform = len({id(member.template) for member in members}) == 1
         self._table = table
         self._trials = trials
+        self._now = now
         self._removed: dict[str, Placed] = {}
         # Nodes to which pods were put back since then.
         self._filled: set[str] = set()
@@ -75,42 +61,43 @@ class LiveGroupTrial:
                 return SUCCESS
             if self._is_uniform:
                 return NO_ROOM
-        self._withdraw(self.members)
+        self._trials.withdraw(self.members, self._now)
         members = [Member(entry) for entry in self._entries]
-        status = self._trials.try_all(members)
+        status = self._trials.try_all(members, self._now).status
         if status.is_success:
             self._succeeded(members)
         else:
-            self._withdraw(members)
+            self._trials.withdraw(members, self._now)
         return status
 
     def _try_moved(self) -> bool:
         """Decide the members again on whose nodes pods were put back; all others stay."""
         for member in self.members:
-            if member.node and member.binding is None and not self._trials.assume(member):
-                self._withdraw(self.members)
-                return False
+            if member.node and member.binding is None:
+                self._trials.assume(member, self._now)
+                if member.binding is None:
+                    self._trials.withdraw(self.members, self._now)
+                    return False
         moved = [member for member in self.members if member.node in self._filled]
-        self._withdraw(moved)
+        self._trials.withdraw(moved, self._now)
         fresh = [Member(member.entry) for member in moved]
-        if all(self._trials.try_one(member) for member in fresh):
+        if all(self._has_node(member) for member in fresh):
             by_uid = {member.entry.uid: member for member in fresh}
             self._succeeded([by_uid.get(each.entry.uid, each) for each in self.members])
             return True
         # The members that were moved return to their nodes when the pods are taken away again.
-        self._withdraw(fresh)
+        self._trials.withdraw(fresh, self._now)
         return False
+
+    def _has_node(self, member: Member) -> bool:
+        self._trials.try_one(member, self._now)
+        return member.binding is not None
 
     def _succeeded(self, members: list[Member]) -> None:
         self.members, self._filled = members, set()
         self.nodes = {member.node for member in members if member.node}
 
-    def _withdraw(self, members: Sequence[Member]) -> None:
-        for member in reversed(members):
-            if member.binding is not None:
-                self._trials.withdraw(member)
-
     def end(self) -> None:
         """Put everything back."""
-        self._withdraw(self.members)
+        self._trials.withdraw(self.members, self._now)
         self.restore([*self._removed.values()])

@@ -1,8 +1,7 @@
 """PodGroupCycle: all members of a pod group are decided, then all that fit are bound, or none.
 
-Members are tried one after the other, each assumed on its node before the next is decided. They are
-assumed in the live table: nothing else runs meanwhile, so undoing is forgetting them in reverse
-order. If permit plugins agree in the end, the bindings go on from there.
+Members are tried one after the other, each assumed on its node before the next is decided (see
+`member_trials.py`). If permit plugins agree in the end, the bindings go on from there.
 
     group                        member                  what happens to it
     placed                       has a node              binding continues
@@ -14,27 +13,19 @@ order. If permit plugins agree in the end, the bindings go on from there.
     error                        any                     fails with its own error, or the group's
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 from moorage.api.config import feature_gates
-from moorage.api.meta import NodeName
 from moorage.api.pod_groups import PodGroup, group_key
-from moorage.core import binding_points, placement_counts
+from moorage.core import placement_counts
 from moorage.core.bindings import Bindings
 from moorage.core.cycle import Decision, SchedulingCycle
 from moorage.core.diagnosis import Diagnosis
 from moorage.core.failures import Failures
 from moorage.core.group_preemption import LiveGroupTrial
-from moorage.core.group_results import (
-    NOWHERE,
-    GroupResult,
-    Member,
-    Trial,
-    in_placements,
-    with_reason,
-)
+from moorage.core.group_results import GroupResult, Member, Trial, in_placements, with_reason
 from moorage.core.journal import GroupDecided, GroupEnded, GroupPopped
+from moorage.core.member_trials import UNSCHEDULABLE, MemberTrials, Record
 from moorage.core.placement_counts import PlacementCounts
 from moorage.core.placement_search import PlacementSearch
 from moorage.core.pod_group_placements import GroupPlacements, PlacementError
@@ -46,19 +37,15 @@ from moorage.core.torn_gangs import TornGangs
 from moorage.errors import PluginError
 from moorage.framework.profile import Profile
 from moorage.framework.state import IN_POD_GROUP_CYCLE
-from moorage.framework.status import SUCCESS, Status, error, unschedulable
+from moorage.framework.status import Status, error, unschedulable
 from moorage.nodes.pod_groups import GroupPlacement
 
-UNSCHEDULABLE = "pod group is unschedulable"
 NO_PLACEMENTS = "no feasible placements found"
 # The node in the Events of victims of a group.
 CLUSTER = "cluster"
 NO_PREEMPTION = unschedulable(
     "default preemption plugin is not registered, workload aware preemption is disabled"
 )
-WAITING = unschedulable("pod group is waiting for preemption to complete")
-
-Record = Callable[[QueuedPod, Decision, float], None]
 
 
 class PodGroupCycle:
@@ -78,7 +65,7 @@ class PodGroupCycle:
         self._failures = failures
         self._bindings = bindings
         self._preemptions = preemptions
-        self._record = record
+        self._trials = MemberTrials(state, cycle, bindings, record)
         self.conditions = PodGroupConditions(state)
         self.torn = TornGangs(state)
         self._placements = GroupPlacements(state.cluster, cycle.random)
@@ -153,7 +140,7 @@ class PodGroupCycle:
             placements = [GroupPlacement("", self._state.cluster.table.active_rows)]
         self._cycle.is_trial = True
         try:
-            return [self._try_in(placement, members, now) for placement in placements]
+            return [self._trials.try_in(placement, members, now) for placement in placements]
         finally:
             self._cycle.is_trial = False
 
@@ -198,12 +185,12 @@ class PodGroupCycle:
     ) -> tuple[list[Member], GroupResult]:
         """Try the members, in all placements if the group is restricted to one of several."""
         if not self._has_placements:
-            return members, self._try_all(members, now)
+            return members, self._trials.try_all(members, now)
         profile = self._state.profiles[members[0].entry.pod.spec.scheduler_name]
         try:
             placements = self._placements.generate(profile, key)
             if placements is None:
-                result = self._try_all(members, now)
+                result = self._trials.try_all(members, now)
                 return members, in_placements(result, 1)
             if not placements:
                 names = {plugin.name for plugin in (profile.placement_generator,) if plugin}
@@ -213,21 +200,6 @@ class PodGroupCycle:
             return self._decide_in(profile, key, placements, members, now)
         except PlacementError as failure:
             return members, GroupResult(error(str(failure)))
-
-    def _try_in(self, placement: GroupPlacement, members: list[Member], now: float) -> Trial:
-        """Try the members in one placement, and withdraw them."""
-        fresh = [Member(member.entry) for member in members]
-        self._cycle.placement = placement.rows
-        try:
-            result = self._try_all(fresh, now)
-        finally:
-            self._cycle.placement = None
-        for member in reversed(fresh):
-            if member.binding is not None:
-                self._withdraw(member, now)
-        if not (result.status.is_success or result.status.is_rejected):
-            raise PlacementError(result.status.message)
-        return Trial(placement, fresh, result)
 
     def _decide_in(
         self,
@@ -240,7 +212,7 @@ class PodGroupCycle:
         """The best of the placements in which the group fits, with the members assumed there."""
         choices = self._cycle.choices
         search = PlacementSearch(
-            placements, lambda placement: self._try_in(placement, members, now), self._cycle
+            placements, lambda placement: self._trials.try_in(placement, members, now), self._cycle
         )
         try:
             search.counts = self._count(members, placements, now)
@@ -264,7 +236,7 @@ class PodGroupCycle:
             self._cycle.choices = choices
         for member in trial.members:
             if member.node:
-                self._assume(member, now)
+                self._trials.assume(member, now)
         return trial.members, trial.result
 
     def _count(
@@ -286,87 +258,13 @@ class PodGroupCycle:
         finally:
             self._cycle.is_trial = before
 
-    def _try_all(self, members: Sequence[Member], now: float) -> GroupResult:
-        """Try the members in order; those that have a node afterwards are assumed on it."""
-        result = GroupResult(unschedulable(UNSCHEDULABLE))
-        preempts = False
-        for member in members:
-            self._try(member, now)
-            if member.is_error:
-                text = f"failed to schedule other pod from a pod group: {member.status.message}"
-                return GroupResult(error(text))
-            if member.binding is None:
-                continue
-            preempts = preempts or member.preempts
-            if member.permit is SUCCESS:
-                result = (
-                    GroupResult(WAITING, waits_for_preemption=True)
-                    if preempts
-                    else GroupResult(SUCCESS)
-                )
-        return result
-
-    def _try(self, member: Member, now: float) -> None:
-        """Decide one member, and assume it on its node."""
-        entry = member.entry
-        pod, profile = entry.pod, self._state.profiles[entry.pod.spec.scheduler_name]
-        template = entry.template or self._state.templates.of(pod)
-        decision = member.decision = self._cycle.decide(profile, pod, template, now)
-        decision.state[IN_POD_GROUP_CYCLE] = True
-        node = decision.node
-        if node:
-            if not self._cycle.is_trial:
-                self._record(entry, decision, now)
-        else:
-            member.status, member.diagnosis = decision.status, decision.diagnosis
-            if member.is_error or not decision.nominated:
-                return
-            node, member.preempts = NodeName(decision.nominated), True
-        member.node = node
-        self._assume(member, now)
-
-    def _assume(self, member: Member, now: float) -> None:
-        """Assume a decided member on its node, and call reserve and permit."""
-        entry, decision, node = member.entry, member.decision, member.node
-        assert decision is not None
-        profile = decision.profile
-        member.permit, member.waits_for = SUCCESS, ()
-        member.nominated_before = self._state.nominator.node_of(entry.uid) or ""
-        binding = member.binding = self._bindings.assume(entry, decision, node, now)
-        active = profile.active_points(decision.state.idle)
-        status = SUCCESS
-        # For one that preempts nothing is reserved: it is not bound in this cycle.
-        if "reserve" in active and not member.preempts:
-            status = self._bindings.reserve(binding)
-        if "permit" in active and status is SUCCESS:
-            status, waits = binding_points.permit(profile, decision.state, binding.pod, node)
-            if waits:
-                member.permit, member.waits_for = status, tuple(waits)
-                return
-        if status is not SUCCESS:
-            binding.fail(status)
-            member.status, member.diagnosis = binding.failure
-            self._withdraw(member, now)
-            member.node, member.preempts = NOWHERE, False
-
-    def _withdraw(self, member: Member, now: float) -> None:
-        """Undo the assumption of a member."""
-        binding = member.binding
-        assert binding is not None
-        self._bindings.withdraw(binding, now, is_reserved=not member.preempts)
-        member.binding = None
-        if member.nominated_before:
-            self._state.nominator.nominate(member.entry.pod, member.nominated_before)
-
     # Preemption for the group as a whole
 
     def _preempt(
         self, members: Sequence[Member], key: str, result: GroupResult, now: float
     ) -> GroupResult:
         """Look for pods that can be evicted so that the group fits, and evict them."""
-        for member in reversed(members):
-            if member.binding is not None:
-                self._withdraw(member, now)
+        self._trials.withdraw(members, now)
         pods = [member.entry.pod for member in members]
         profile = self._state.profiles[pods[0].spec.scheduler_name]
         methods = profile.methods("post_filter", "post_filter_group")
@@ -376,8 +274,7 @@ class PodGroupCycle:
         if group is None:
             return GroupResult(error(f"failed to get pod group object: {key} not found"))
         nodes = {node for pod in pods if (node := self._state.nominator.node_for(pod))}
-        trials = _TrialsWithoutEffects(self, now)
-        trial = LiveGroupTrial(self._state.cluster.table, nodes, members, trials)
+        trial = LiveGroupTrial(self._state.cluster.table, nodes, members, self._trials, now)
         self._cycle.is_trial = True
         try:
             found = methods[0].call(self._state.cluster, group, pods, trial)
@@ -400,9 +297,8 @@ class PodGroupCycle:
     def _submit(self, members: Sequence[Member], result: GroupResult, now: float) -> None:
         """Bind the members, or return them to the queue."""
         is_placed = result.status.is_success
-        for member in reversed(members):
-            if member.binding is not None and not (is_placed and not member.preempts):
-                self._withdraw(member, now)
+        leaving = [member for member in members if member.preempts or not is_placed]
+        self._trials.withdraw(leaving, now)
         rejectors = set[str]().union(*(member.rejectors for member in members))
         for member in members:
             if member.binding is not None:
@@ -484,25 +380,3 @@ def _order(entry: QueuedPod) -> tuple[int, float, str, str]:
     """By priority, then by when a pod was first ready to be tried."""
     first = entry.first_tried_at
     return -entry.pod.priority, float("-inf") if first is None else first, entry.key, entry.uid
-
-
-@dataclass(frozen=True, slots=True)
-class _TrialsWithoutEffects:
-    """Implements `MemberTrials` for a cycle; no way out is looked for, and nothing is recorded."""
-
-    cycle: PodGroupCycle
-    now: float
-
-    def try_all(self, members: Sequence[Member]) -> Status:
-        return self.cycle._try_all(members, self.now).status
-
-    def try_one(self, member: Member) -> bool:
-        self.cycle._try(member, self.now)
-        return member.binding is not None
-
-    def assume(self, member: Member) -> bool:
-        self.cycle._assume(member, self.now)
-        return member.binding is not None
-
-    def withdraw(self, member: Member) -> None:
-        self.cycle._withdraw(member, self.now)

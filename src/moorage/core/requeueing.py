@@ -75,10 +75,6 @@ class HintMap:
             self._covering[incoming] = found
         return found
 
-    def events_of(self, plugin: str) -> list[ClusterEvent]:
-        """The events that a plugin registered."""
-        return [r.event for r in self.registrations if r.plugin == plugin]
-
 
 def _with_taints(registered: Events) -> Events:
     """Add updates of taints to a registration of new nodes, as Kubernetes does.

@@ -106,10 +106,6 @@ class StructIndex(ObjectIndex):
         self._views[obj.metadata.uid] = (obj, view)
         return view
 
-    def forget_view(self, obj: KubeObject) -> None:
-        """Drop the view of a deleted object."""
-        self._views.pop(obj.metadata.uid, None)
-
     def _with_times(self, node: Object) -> Object:
         """The node with `timeAdded` in its taints; structs do not have it."""
         name = objects.name(node)

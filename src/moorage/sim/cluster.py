@@ -54,12 +54,6 @@ class MemoryCluster:
         """
         (self._active_watchers if active_pods_only else self._watchers).append(watcher)
 
-    def unwatch(self, watcher: Watcher) -> None:
-        """Stop calling a watcher."""
-        for watchers in (self._watchers, self._active_watchers):
-            if watcher in watchers:
-                watchers.remove(watcher)
-
     def get(self, kind: type[T], key: str) -> T | None:
         """One object by `namespace/name`, or by name if it is cluster-scoped."""
         found = self._objects[kind].get(key)

@@ -1,6 +1,5 @@
 """Usage: which devices of a pool are allocated, and how much of those that are shared."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -95,12 +94,3 @@ def _count(counts: dict[str, int], name: str, amount: int) -> None:
     counts[name] = counts.get(name, 0) + amount
     if not counts[name]:
         del counts[name]
-
-
-def of_pools(claims: Iterable[mp.ResourceClaim | None]) -> dict[PoolKey, PoolUsage]:
-    """The usage of all pools by claims."""
-    found: dict[PoolKey, PoolUsage] = {}
-    for claim in claims:
-        for each in of_claim(claim):
-            found.setdefault(each.pool, PoolUsage()).add(each)
-    return found
