@@ -115,10 +115,13 @@ class CycleScores:
         return Scored(totals, self._scored.parts.with_parts(self._parts), self._best or BestRows())
 
     def _by_group(self, plugin: UncachedScore, given: ScoresByGroup) -> Scores:
-        raw = given.scores
-        # Most rows fit, so the others are counted.
-        others = given.groups[np.flatnonzero(~self._fits)]
-        present = given.sizes > np.bincount(others, minlength=len(raw))
+        raw, fits = given.scores, self._fits
+        # The groups that have a row that fits; the fewer rows, the less to count.
+        if 2 * np.count_nonzero(fits) < len(fits):
+            present = np.bincount(given.groups[fits.nonzero()[0]], minlength=len(raw)) > 0
+        else:
+            others = given.groups[(~fits).nonzero()[0]]
+            present = given.sizes > np.bincount(others, minlength=len(raw))
         summary = plugin.normalizer.summarize.call(raw[present])
         scores: Scores = plugin.normalizer.apply(raw, summary)
         for score in scores[present].tolist():

@@ -120,8 +120,10 @@ class InterPodAffinity:
     def score_all(self, state: mp.CycleState, pod: mp.Pod, table: mp.Rows) -> mp.Scores:
         return state[SCORES].of_all(table)
 
-    def score_compact(self, state: mp.CycleState, pod: mp.Pod) -> mp.SparseScores | None:
-        return state[SCORES].sparse
+    def score_compact(
+        self, state: mp.CycleState, pod: mp.Pod
+    ) -> mp.ScoresByGroup | mp.SparseScores | None:
+        return state[SCORES].compact
 
     def explain_rejection(self, rejection: mp.Rejection) -> str:
         return filtering.explain(rejection)

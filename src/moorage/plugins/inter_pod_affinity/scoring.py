@@ -12,6 +12,8 @@ from moorage import plugin as mp
 
 # Up to so many rows with points, only these rows are returned (`score_compact`).
 MOST_SPARSE_ROWS = 256
+# Up to so many domains of a single topology key, scores are returned by domain.
+MOST_DOMAINS = 128
 
 
 class AffinityScores:
@@ -36,20 +38,31 @@ class AffinityScores:
             cursor.changed()
             cursor.commit()
         self._by_key: dict[mp.LabelColumn, NDArray[np.int64]] = {}
-        raw: mp.Scores | None = None
         for column, views in self._views.items():
             points = sum([weight * view.sums for weight, view in views])
             assert isinstance(points, np.ndarray), "there is a view for every column"
             self._by_key[column] = points
-            spread = points.take(column.codes)
-            raw = spread if raw is None else raw + spread
-        assert raw is not None, "there is at least one view"
-        self._raw: mp.Scores = raw
-        self._find_sparse()
+        self._by_domain = self._find_by_domain()
+        self._sparse: dict[int, int] | None = None
+        if self._by_domain is None:
+            self._raw = self._add_up()
+            self._find_sparse()
+
+    def _find_by_domain(self) -> mp.ScoresByGroup | None:
+        """The scores by domain, if there is one topology key and it has few."""
+        (column, points), *others = self._by_key.items()
+        if others or len(points) > MOST_DOMAINS:
+            return None
+        sizes = np.bincount(column.codes, minlength=len(points))
+        return mp.ScoresByGroup(points, sizes, column.codes)
+
+    def _add_up(self) -> mp.Scores:
+        first, *others = [points.take(column.codes) for column, points in self._by_key.items()]
+        return sum(others, first)
 
     def _find_sparse(self) -> None:
         """The rows that have any points, if they are few."""
-        self._sparse: dict[int, int] | None = None
+        self._sparse = None
         if np.count_nonzero(self._raw) <= MOST_SPARSE_ROWS:
             rows = np.flatnonzero(self._raw)
             self._sparse = dict(zip(rows.tolist(), self._raw[rows].tolist(), strict=True))
@@ -80,6 +93,8 @@ class AffinityScores:
         if not change:
             return
         points[code] = after
+        if self._by_domain is not None:
+            return
         if column.sizes[code] > 1:
             self._raw[column.codes == code] += change
             self._find_sparse()
@@ -102,12 +117,12 @@ class AffinityScores:
 
     def of_all(self, rows: mp.Rows) -> mp.Scores:
         """The points of many nodes; not to be written to."""
-        return rows.take(self._raw)
+        return rows.take(self._raw if self._by_domain is None else self._add_up())
 
     @property
-    def sparse(self) -> mp.SparseScores | None:
-        """The points of the nodes that have any, if they are few."""
-        return None if self._sparse is None else mp.SparseScores(self._sparse, 0)
+    def compact(self) -> mp.ScoresByGroup | mp.SparseScores | None:
+        """The points by domain, or of the nodes that have any, if there are few of them."""
+        return self._by_domain if self._sparse is None else mp.SparseScores(self._sparse, 0)
 
 
 class MinMax(Struct, frozen=True):
