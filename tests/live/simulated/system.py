@@ -33,6 +33,7 @@ from moorage.live.extenders import HttpExtenders
 from moorage.live.leader_election import LeaderElector
 from moorage.live.run import LiveScheduler
 from moorage.serve.control_plane import ControlPlane
+from moorage.serve.rest import watches
 
 FAULTY_SECONDS = 60.0
 CALM_SECONDS = 90.0
@@ -149,6 +150,7 @@ class System:
         self.has_claims = draw.random() < 0.25
         self.configuration = ALL if self.has_claims else FEW
         self.kinds = kinds.watched(start.plugins(self.configuration))
+        self.bookmark_seconds = Random(f"bookmarks {seed}").choice((60.0, 5.0, 0.5))
         self.token = TokenFile()
         self.replicas = [Replica(self, i) for i in range(self.replica_count)]
 
@@ -294,15 +296,20 @@ class System:
 
 def run(seed):
     """Run a seed; returns the system at its end."""
-    system = System(seed)
-    thresholds = gc.get_threshold()
+    return run_system(System(seed))
+
+
+def run_system(system):
+    thresholds, usual = gc.get_threshold(), watches.BOOKMARK_SECONDS
+    watches.BOOKMARK_SECONDS = system.bookmark_seconds
     try:
-        simulated_loop.run(system.main, Random(f"loop {seed}"))
+        simulated_loop.run(system.main, Random(f"loop {system.seed}"))
     except InvariantError as error:
-        raise InvariantError(f"seed {seed}: {error}\n{system.describe()}") from error
+        raise InvariantError(f"seed {system.seed}: {error}\n{system.describe()}") from error
     finally:
         gc.unfreeze()  # A live scheduler freezes what it has listed.
         gc.set_threshold(*thresholds)
+        watches.BOOKMARK_SECONDS = usual
     return system
 
 
