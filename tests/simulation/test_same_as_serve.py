@@ -11,6 +11,7 @@ from moorage.cluster.resources import BUILT_IN
 from moorage.cluster.store import Store
 from moorage.controllers import objects
 from moorage.core.scheduler import Scheduler
+from moorage.errors import InputError
 from moorage.serve.control_plane import ControlPlane
 from moorage.sim.run import Simulation
 
@@ -442,3 +443,86 @@ def test_a_volume_can_be_used_again_when_its_reference_is_removed():
     free["metadata"]["annotations"] = {}
     found = compare(*used, ("apply", free), ("run",), ("create", claim("next", "")))
     assert found["PersistentVolume", "a"]["claim"] == ("next", True)
+
+
+# Quotas and limit ranges -------------------------------------------------------------------------
+
+QUOTA_KINDS = ("Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "Job")
+
+
+def quota(random):
+    """A quota of some of the things that the workloads use."""
+    hard = {
+        "pods": str(random.randint(1, 6)),
+        "requests.cpu": f"{random.randint(1, 6)}00m",
+        "count/replicasets.apps": str(random.randint(1, 4)),
+        "count/jobs.batch": "1",
+    }
+    names = random.sample(list(hard), random.randint(1, 3))
+    return namespaced("ResourceQuota", {"hard": {name: hard[name] for name in names}})
+
+
+def limit_range(random):
+    """Bounds that some of the workloads violate, or defaults."""
+    limit = random.choice(
+        [
+            {"max": {"cpu": "1"}, "default": {"cpu": "200m"}},
+            {"min": {"cpu": "150m"}},
+            {"defaultRequest": {"memory": "1Mi"}},
+        ]
+    )
+    return namespaced("LimitRange", {"limits": [{"type": "Container", **limit}]})
+
+
+def namespaced(kind, spec):
+    meta = {"name": kind.lower(), "namespace": "default"}
+    return {"apiVersion": "v1", "kind": kind, "metadata": meta, "spec": spec}
+
+
+def admission_changes(random, kind):
+    """A workload under a quota and a limit range, both of which change: (verb, arguments).
+
+    One workload, because which of several gets the rest of a quota is a matter of order.
+    """
+    yield from (("create", node(name)) for name in ("n0", "n1", "n2"))
+    limits = random.sample([quota, limit_range], random.randint(1, 2))
+    yield from (("create", make(random)) for make in limits)
+    yield ("run",)
+    yield "create", workload(kind, "app:1", 4)
+    yield ("run",)
+    for _ in range(STEPS // 2):
+        match random.randrange(3) if kind != "Job" else 2:
+            case 0:
+                yield "apply", workload(kind, "app:1", random.randint(0, 5))
+            case 1:
+                yield "apply", workload(kind, f"app:{random.randint(1, 3)}", 2)
+            case _:
+                yield "apply", random.choice(limits)(random)
+        yield ("run",)
+    for make in limits:
+        obj = make(random)
+        yield "delete", obj["kind"], obj["metadata"]["name"]
+        yield ("run",)
+
+
+def quota_of(cluster):
+    if isinstance(cluster, Simulated):
+        try:
+            return cluster.sim.read("ResourceQuota", "default", "resourcequota")["status"]
+        except InputError:
+            return None
+    found = cluster.objects("ResourceQuota")
+    return found[0]["status"] if found else None
+
+
+@pytest.mark.parametrize("kind", QUOTA_KINDS)
+@pytest.mark.parametrize("seed", range(2))
+def test_quotas_and_limit_ranges_refuse_the_same(kind, seed):
+    served, simulated = Served(), Simulated()
+    for step, change in enumerate(admission_changes(Random(f"{kind}/{seed}"), kind)):
+        perform(served, change)
+        perform(simulated, change)
+        if change == ("run",):
+            assert quota_of(simulated) == quota_of(served), f"after step {step}"
+            assert pods_of(simulated) == pods_of(served), f"after step {step}"
+            assert statuses_of(simulated) == statuses_of(served), f"after step {step}"
