@@ -526,3 +526,23 @@ def test_quotas_and_limit_ranges_refuse_the_same(kind, seed):
             assert quota_of(simulated) == quota_of(served), f"after step {step}"
             assert pods_of(simulated) == pods_of(served), f"after step {step}"
             assert statuses_of(simulated) == statuses_of(served), f"after step {step}"
+
+
+# Fields that no scheduler reads ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["Deployment", "StatefulSet", "DaemonSet"])
+def test_a_change_of_the_environment_replaces_the_pods(kind):
+    for cluster in (Served(), Simulated()):
+        cluster.create(node("n0"))
+        uids = []
+        for value in ("1", "1", "2"):
+            changed = workload(kind, "app:1", 2)
+            [container] = changed["spec"]["template"]["spec"]["containers"]
+            container["env"] = [{"name": "A", "value": value}]
+            (cluster.apply if uids else cluster.create)(changed)
+            cluster.run(STEP_SECONDS)
+            uids.append({pod["metadata"]["uid"] for pod in cluster.objects("Pod")})
+        assert uids[0] == uids[1]
+        assert not uids[0] & uids[2]
+        assert len(uids[2]) == (1 if kind == "DaemonSet" else 2)

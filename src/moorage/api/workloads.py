@@ -17,6 +17,8 @@ class PodTemplateSpec(Data):
 
     metadata: ObjectMeta = ObjectMeta()
     spec: PodSpec = PodSpec()
+    # Of the fields that no struct has; `api/manifests/unread_fields.py` sets it.
+    unread_digest: str = ""
 
 
 class ServiceSpec(Data):

@@ -110,6 +110,9 @@ def _document(
     document.setdefault("spec", {})
     document["metadata"].setdefault("generation", 1)
     _check(obj, document)
+    if own or key in owned:
+        # Sets of a dump do not have the digest, and are not to be replaced because of that.
+        forget_digest(document)
     if kind.name == "Job":
         _complete_job(document, own)
     elif kind.name in SELECTING:
@@ -120,6 +123,23 @@ def _document(
         _check_selector(document, labels)
     server_defaults.fill(RESOURCES[kind.api_version, kind.name], document)
     return document
+
+
+DIGEST = "unreadDigest"
+
+
+def forget_digest(document: Object) -> None:
+    """Leave fields that are not read out of comparisons of the template."""
+    objects.template(document).pop(DIGEST, None)
+
+
+def without_digest(document: Object) -> Object:
+    """A workload as an API server would show it."""
+    template = objects.template(document)
+    if DIGEST not in template:
+        return document
+    kept = {key: value for key, value in template.items() if key != DIGEST}
+    return objects.with_spec(document, template=kept)
 
 
 def completed(document: Object) -> Object:

@@ -278,6 +278,8 @@ class ControllerHost:
             return False
         [new] = documents.of_structs([obj], ())[:1]
         resource = RESOURCES[old["apiVersion"], old["kind"]]
+        if old["metadata"].get("resourceVersion"):
+            documents.forget_digest(new)  # The old one is from a dump, which has none.
         if kind == "Job":
             new["spec"]["selector"] = old["spec"].get("selector", {})
         errors = api_validation.validate_update(kind, old, new)

@@ -27,6 +27,7 @@ from moorage.core.extenders import ExtenderClient
 from moorage.core.journal import Journal
 from moorage.core.scheduler import Scheduler
 from moorage.errors import InputError
+from moorage.expansion import documents
 from moorage.expansion.refusals import Refusal
 from moorage.framework.invoke import CallMeter
 from moorage.framework.registry import Registry
@@ -179,7 +180,7 @@ class Simulation:
     def read(self, kind: str, namespace: str, name: str) -> dict[str, Any]:
         """An object as the API server has it now."""
         if (document := self._controllers.host.document(kind, namespace, name)) is not None:
-            return document
+            return documents.without_digest(document)
         struct, key = _struct_and_key(kind, namespace, name)
         found = self.cluster.get(struct, key)
         if found is None:

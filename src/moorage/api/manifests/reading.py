@@ -12,10 +12,11 @@ from msgspec import Raw, Struct, structs
 
 from moorage.api import kinds
 from moorage.api.kinds import READ, WORKLOADS, Kind
-from moorage.api.manifests import errors, strict
+from moorage.api.manifests import errors, strict, unread_fields
 from moorage.api.manifests.checks import DocumentChecks, Findings
 from moorage.api.manifests.errors import Origin
 from moorage.api.manifests.shared_parts import SharedParts
+from moorage.api.manifests.unread_fields import ROLLED_OUT
 from moorage.api.meta import KubeObject
 from moorage.api.validation import guards
 from moorage.errors import ManifestError
@@ -147,6 +148,8 @@ class DocumentReader:
                 subject = errors.subject(known.name, msgspec.json.decode(raw)) if found else ""
                 if not self._is_valid(origin, subject, findings):
                     return
+            if known.name in ROLLED_OUT and not obj.uid:
+                obj = unread_fields.with_digest(obj, msgspec.json.decode(raw))
             self.add(origin, self._parts.share(obj), known)
         else:
             self._skip(origin, msgspec.json.decode(raw), api_version, kind)
@@ -158,7 +161,8 @@ class DocumentReader:
             objects = _list_decoder(known.struct).decode(items) if known else None
         except msgspec.ValidationError:
             objects = None  # At least one item is invalid: read each by itself.
-        checks = self._validate != "ignore" and not all(obj.uid for obj in objects or ())
+        checks = self._validate != "ignore" or kind in ROLLED_OUT
+        checks = checks and not all(obj.uid for obj in objects or ())
         if known and objects is not None and not checks:
             for i, obj in enumerate(objects):
                 self.add(origin.of_item(i), self._parts.share(obj), known)
@@ -187,6 +191,8 @@ class DocumentReader:
         elif known := kinds.known(api_version, kind):
             obj = self._converted(origin, document, known)
             if obj is not None and self._check(origin, document, known.name):
+                if known.name in ROLLED_OUT and not obj.uid:
+                    obj = unread_fields.with_digest(obj, document)
                 self.add(origin, self._parts.share(obj), known)
         else:
             self._skip(origin, document, api_version, kind)
