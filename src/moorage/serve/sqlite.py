@@ -44,13 +44,7 @@ class SqliteJournal:
             path = folder / DATABASE
             path.touch(mode=0o600)
             path.chmod(0o600)  # SQLite gives its other files the same permissions.
-            self._database = sqlite3.connect(
-                path, timeout=0.5, check_same_thread=False, isolation_level=None
-            )
-            self._database.execute("PRAGMA locking_mode=EXCLUSIVE")  # One server per folder.
-            self._database.execute("PRAGMA journal_mode=WAL")
-            self._database.execute("PRAGMA synchronous=FULL")
-            self._database.executescript(_SCHEMA)
+            self._database = _connect(path)
         except (OSError, sqlite3.Error) as error:
             reason = getattr(error, "strerror", None) or error
             damaged = isinstance(error, sqlite3.DatabaseError) and not isinstance(
@@ -80,6 +74,7 @@ class SqliteJournal:
     def _load(self) -> tuple[list[JournalRow], int, int]:
         facts = dict(self._database.execute("SELECT name, value FROM facts"))
         if facts.get("format", FORMAT) != FORMAT:
+            self._database.close()
             raise InputError(
                 f"the data folder has format {facts['format']}, this Moorage knows {FORMAT}"
             )
@@ -166,6 +161,19 @@ class SqliteJournal:
 
 def _latest(rows: list[JournalRow]) -> dict[tuple[str, str, str], JournalRow]:
     return {(row.storage_key, row.namespace, row.name): row for row in rows}
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    database = sqlite3.connect(path, timeout=0.5, check_same_thread=False, isolation_level=None)
+    try:
+        database.execute("PRAGMA locking_mode=EXCLUSIVE")  # One server per folder.
+        database.execute("PRAGMA journal_mode=WAL")
+        database.execute("PRAGMA synchronous=FULL")
+        database.executescript(_SCHEMA)
+    except sqlite3.Error:
+        database.close()
+        raise
+    return database
 
 
 def _advice(folder: Path) -> str:
