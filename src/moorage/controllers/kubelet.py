@@ -355,15 +355,24 @@ def with_capacity(node: Object) -> Object:
     return objects.with_metadata(objects.with_status(node, **fields), labels=labels)
 
 
+# Reason and message of the conditions of a node that lacks nothing.
+_NO_PRESSURE = {
+    "MemoryPressure": ("KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
+    "DiskPressure": ("KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
+    "PIDPressure": ("KubeletHasSufficientPID", "kubelet has sufficient PID available"),
+}
+
+
 def with_readiness(node: Object, now: float) -> Object:
     ready = kubelet_health(node) != NOT_READY
     status = "True" if ready else "False"
     if objects.condition(node, "Ready").get("status") == status:
         return node
     at = timestamps.to_text(now)
-    for type_ in ("MemoryPressure", "DiskPressure", "PIDPressure"):
+    for type_, (reason, message) in _NO_PRESSURE.items():
         if not objects.condition(node, type_):
-            node = objects.with_condition(node, at, type=type_, status="False")
+            stated = {"type": type_, "status": "False", "reason": reason, "message": message}
+            node = objects.with_condition(node, at, lastHeartbeatTime=at, **stated)
     not_ready = f"annotation {KUBELET_ANNOTATION} says so"
     return objects.with_condition(
         node,

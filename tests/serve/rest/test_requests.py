@@ -264,7 +264,18 @@ def test_spec_of_a_device_claim_cannot_change(server):
     assert server.patch(f"{claims}/c/status", status, MERGE).status == 200
 
 
-@pytest.mark.parametrize("part", ["log", "exec", "attach", "portforward"])
+def test_a_log_is_empty_and_warns(server, make_pod):
+    server.post(PODS, make_pod())
+    refused(server.get(f"{PODS}/web/log"), 400, "BadRequest", "does not have a host assigned")
+    target = {"target": {"name": "a"}}
+    server.post(f"{PODS}/web/binding", {"metadata": {"name": "web"}, **target})
+    answer = server.get(f"{PODS}/web/log?follow=true")
+    assert (answer.status, answer.body) == (200, b"")
+    assert "no log, because nothing runs here" in answer.headers["Warning"]
+    assert server.post(f"{PODS}/web/log", {}).status == 405
+
+
+@pytest.mark.parametrize("part", ["exec", "attach", "portforward"])
 def test_what_needs_a_container_is_refused_in_words(server, make_pod, part):
     server.post(PODS, make_pod())
     for answer in (server.get(f"{PODS}/web/{part}"), server.post(f"{PODS}/web/{part}", {})):

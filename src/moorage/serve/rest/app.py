@@ -204,7 +204,10 @@ class RequestRouter:
         reads.accepted_format(request, parsed.resource)
         if parsed.resource.is_review or parsed.subresource == "token":
             return await self._review(request, parsed)
-        if parsed.resource.is_read_only and request.method not in ("GET", "HEAD"):
+        if (parsed.resource.is_read_only or parsed.subresource == "log") and request.method not in (
+            "GET",
+            "HEAD",
+        ):
             raise MethodNotAllowedError("the server does not allow this method on the resource")
         answer = await self._perform(request, parsed)
         if not answer.prepared and (text := _DEPRECATED.get(parsed.resource)):

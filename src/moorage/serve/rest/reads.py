@@ -50,10 +50,20 @@ class ReadRequests:
 
     async def get(self, request: web.Request, path: ResourcePath) -> web.StreamResponse:
         """Handle a GET of a collection, an object or a subresource."""
+        if path.subresource == "log":
+            return self._log(path)
         read = parse_request(request, path)
         if read.options.watch and not path.subresource:
             return await self.watches.stream(request, self.watch_request(read))
         return await (self._get(read) if path.name else self._list(read))
+
+    def _log(self, path: ResourcePath) -> web.Response:
+        """An empty log with a warning; after an error `kubectl logs -f` would ask again."""
+        pod = self._api.store.get(path.resource, *path.key)
+        if not pod["spec"].get("nodeName"):
+            raise status_errors.BadRequestError(f"pod {path.name} does not have a host assigned")
+        response = web.Response(text="")
+        return responses.with_warnings(response, [f"no log, because {requests.NOTHING_RUNS}"])
 
     async def _get(self, read: ReadRequest) -> web.Response:
         path, store = read.path, self._api.store

@@ -26,7 +26,8 @@ from moorage.serve.rest import decoding, negotiation
 # The path --------------------------------------------------------------------------------------
 
 # Subresources of a pod that only a kubelet with containers can serve.
-_KUBELET_SUBRESOURCES = ("log", "exec", "attach", "portforward", "proxy", "ephemeralcontainers")
+_KUBELET_SUBRESOURCES = ("exec", "attach", "portforward", "proxy", "ephemeralcontainers")
+NOTHING_RUNS = "nothing runs here: pods of this server have no containers"
 
 
 def parse_path(registry: ResourceRegistry, path: str) -> ResourcePath:
@@ -60,9 +61,10 @@ def unknown_path() -> NotFoundError:
 def _check_path(path: ResourcePath) -> None:
     resource = path.resource
     if resource is PODS and path.subresource in _KUBELET_SUBRESOURCES:
-        why = "nothing runs here: pods of this server have no containers"
-        raise BadRequestError(f"no {path.subresource}, because {why}", resource, path.name)
-    unknown_subresource = path.subresource and path.subresource not in resource.subresources
+        text = f"no {path.subresource}, because {NOTHING_RUNS}"
+        raise BadRequestError(text, resource, path.name)
+    known = (*resource.subresources, "log") if resource is PODS else resource.subresources
+    unknown_subresource = path.subresource and path.subresource not in known
     needless_namespace = path.namespace is not None and not resource.namespaced
     missing_namespace = path.name and resource.namespaced and path.namespace is None
     if unknown_subresource or needless_namespace or missing_namespace:
