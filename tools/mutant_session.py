@@ -19,6 +19,7 @@ import types
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 
 import pytest
@@ -188,7 +189,7 @@ class MutantSession:
     def _run(
         self, order: list[str], out: int, reached: Reached | None
     ) -> Iterator[tuple[str, bool, float]]:
-        for test, following in zip(order, [*order[1:], None], strict=True):
+        for test, following in zip_longest(order, order[1:]):
             os.write(out, f"begun {test}\n".encode())
             began = time.monotonic()
             if reached is not None:
@@ -298,4 +299,7 @@ def main(plugin: MutantSession, tests: list[str], variables: dict[str, str]) -> 
     """Run a session with a plugin."""
     os.environ.update(variables)
     os.chdir(ROOT)
-    pytest.main(["-s", "-p", "no:cacheprovider", "-p", "no:xdist", *tests], plugins=[plugin])
+    options = ["-s", "-p", "no:cacheprovider", "-p", "no:xdist"]
+    code = pytest.main([*options, *tests], plugins=[plugin])
+    if code not in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
+        sys.exit(f"pytest: {code!r}")

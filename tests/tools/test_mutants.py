@@ -88,3 +88,14 @@ def test_a_fork_runs_the_changed_code_and_this_process_does_not():
     assert session.in_fork(run) == ("None", 0)
     with pytest.raises(AttributeError):
         SchedulingQueue.hint_errors.fget(None)
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_stage_without_tests_catches_nothing(tmp_path):
+    report = []
+    session = mutant_session.MutantSession(
+        [], [], lambda *each: report.append(each), folder=tmp_path, limit_seconds=1.0
+    )
+    [mutant, *_] = mutations.mutants_of("core/queue.py")
+    assert session._survivors([mutant], "properties", []) == [mutant]
+    assert report == []
