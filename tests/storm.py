@@ -15,8 +15,8 @@ from typing import Any
 from random_faults import random_faults
 
 from moorage.api import config as configuration
+from moorage.cluster.status_errors import StatusError
 from moorage.sim.faults import Faults
-from moorage.sim.refusals import RequestRefused
 from moorage.sim.run import Simulation
 
 Manifest = dict[str, Any]
@@ -52,7 +52,7 @@ def play(sim: Simulation, script: Iterable[tuple[float, Change]]) -> None:
     """Apply each change at its time, then run until nothing is left to do."""
     for at, change in script:
         sim.run(until=at)
-        with suppress(RequestRefused):  # The object may be gone, or exist already.
+        with suppress(StatusError):  # The object may be gone, or exist already.
             change(sim)
     sim.run(until=LASTS_SECONDS)
     sim.run()

@@ -98,6 +98,16 @@ def test_a_deleted_pod_is_there_until_its_grace_is_over(pod, there_until):
     assert harness.phase_at(there_until) is None
 
 
+def test_a_second_deletion_may_shorten_the_grace_period_but_not_extend_it():
+    harness = Harness()
+    harness.pod(node="n1", phase="Running", grace=30)
+    harness.cluster.delete(Pod, KEY, 0)
+    harness.cluster.delete(Pod, KEY, 0, grace_seconds=60)
+    assert harness.phase_at(9) == "Running"
+    harness.cluster.delete(Pod, KEY, 9, grace_seconds=5)
+    assert [harness.phase_at(t) for t in (13.9, 14)] == ["Running", None]
+
+
 def test_a_pod_deleted_before_it_started_never_runs():
     harness = Harness()
     harness.pod(node="n1", grace=5)

@@ -16,8 +16,8 @@ from tests.storm_seeds import seeds
 from moorage import Simulation
 from moorage.api import requests
 from moorage.api.pod import Pod
+from moorage.cluster.status_errors import StatusError
 from moorage.plugins.fair_share.tree import QueueTree
-from moorage.sim.refusals import RequestRefused
 
 # Seeds that failed once stay.
 SEEDS = sorted({*seeds(12), 30, 917})
@@ -99,7 +99,7 @@ def test_no_queue_exceeds_its_maximum(seed):
         while sim.now < at:
             sim.run(until=min(at, sim.now + STEP_SECONDS))
             check_limits(sim)
-        with suppress(RequestRefused):
+        with suppress(StatusError):
             change(sim)
     sim.run()
     check_limits(sim)

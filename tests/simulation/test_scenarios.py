@@ -6,10 +6,10 @@ import pytest
 
 from moorage.api.meta import ObjectMeta
 from moorage.api.policy import PriorityClass
+from moorage.cluster.status_errors import AlreadyExistsError, NotFoundError
 from moorage.core.journal import Decided, Expired, Forgotten
 from moorage.errors import ConfigError, InputError
 from moorage.sim.faults import Faults
-from moorage.sim.refusals import AlreadyExists, NotFound
 from moorage.sim.run import Simulation
 from moorage.testing.builders import make_node, make_pod
 
@@ -279,9 +279,13 @@ def test_read_gives_what_update_takes():
 @pytest.mark.parametrize(
     ("act", "error", "text"),
     [
-        pytest.param(lambda s: s.delete("Pod", "", "x"), NotFound, 'pods "x" not found', id="gone"),
-        pytest.param(lambda s: s.update(pod("x")), NotFound, 'pods "x" not found', id="not there"),
-        pytest.param(lambda s: s.create([pod()]), AlreadyExists, "already exists", id="there"),
+        pytest.param(
+            lambda s: s.delete("Pod", "", "x"), NotFoundError, 'pods "x" not found', id="gone"
+        ),
+        pytest.param(
+            lambda s: s.update(pod("x")), NotFoundError, 'pods "x" not found', id="not there"
+        ),
+        pytest.param(lambda s: s.create([pod()]), AlreadyExistsError, "already exists", id="there"),
         pytest.param(lambda s: s.delete("Car", "", "x"), InputError, 'kind "Car"', id="no kind"),
     ],
 )

@@ -106,6 +106,10 @@ class ConflictError(StatusError, code=409, reason="Conflict"):
     """The object differs from what the request expects."""
 
 
+class WrongUidError(ConflictError, code=409, reason="Conflict"):
+    """The request is for another object of that name, which does not exist any more."""
+
+
 class ExpiredError(StatusError, code=410, reason="Expired"):
     """The requested version is no longer in the log; the client has to list again."""
 
@@ -157,8 +161,17 @@ def already_exists(resource: Resource, name: str) -> AlreadyExistsError:
 
 def conflict(resource: Resource, name: str, why: str) -> ConflictError:
     """A conflict in the API server's words."""
-    text = f'Operation cannot be fulfilled on {resource.key} "{name}": {why}'
+    return ConflictError(_unfulfilled(resource.key, name, why), resource, name)
+
+
+def binding_conflict(resource: Resource, name: str, why: str) -> ConflictError:
+    """A conflict of the subresource `binding`."""
+    text = _unfulfilled(f"{resource.key}/binding", name, why)
     return ConflictError(text, resource, name)
+
+
+def _unfulfilled(what: str, name: str, why: str) -> str:
+    return f'Operation cannot be fulfilled on {what} "{name}": {why}'
 
 
 def modified(resource: Resource, name: str) -> ConflictError:
@@ -171,10 +184,11 @@ def modified(resource: Resource, name: str) -> ConflictError:
     )
 
 
-def uid_differs(resource: Resource, name: str, expected: str, found: str) -> ConflictError:
-    """The object has another UID than expected."""
-    why = f"Precondition failed: UID in precondition: {expected}, UID in object meta: {found}"
-    return conflict(resource, name, why)
+def check_uid(resource: Resource, name: str, expected: str | None, found: str) -> None:
+    """Raise WrongUidError if the object has another UID than expected."""
+    if expected is not None and expected != found:
+        why = f"Precondition failed: UID in precondition: {expected}, UID in object meta: {found}"
+        raise WrongUidError(_unfulfilled(resource.key, name, why), resource, name)
 
 
 def precondition_failed(

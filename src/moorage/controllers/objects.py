@@ -205,12 +205,17 @@ def with_condition(obj: Object, at: str, **fields: Any) -> Object:
     return with_status(obj, conditions=set_condition(status(obj).get("conditions") or [], new, at))
 
 
+def transition_time(before: str | None, since: str | None, status: str, at: str) -> str:
+    """When a condition changed: it keeps its time as long as it keeps its status."""
+    return since or at if before == status else at
+
+
 def set_condition(conditions: list[Condition], new: Condition, at: str) -> list[Condition]:
     """The conditions with one replaced; its transition time changes only when its status does."""
     for index, old in enumerate(conditions):
         if old.get("type") == new["type"]:
-            same = old.get("status") == new["status"]
-            since = old.get("lastTransitionTime", at) if same else at
+            since = old.get("lastTransitionTime")
+            since = transition_time(old.get("status"), since, new["status"], at)
             changed = {**new, "lastTransitionTime": since}
             return [*conditions[:index], changed, *conditions[index + 1 :]]
     return [*conditions, {**new, "lastTransitionTime": at}]

@@ -13,7 +13,6 @@ from typing import Protocol, TypeVar
 from msgspec.structs import replace
 
 from moorage.api import timestamps
-from moorage.api import validation as api_validation
 from moorage.api.kinds import KINDS, READ
 from moorage.api.meta import KubeObject
 from moorage.api.node import Node
@@ -22,7 +21,7 @@ from moorage.api.policy import ResourceQuota
 from moorage.cluster import status_errors
 from moorage.cluster.controller_loop import ControllerLoop
 from moorage.cluster.objects import validation
-from moorage.cluster.status_errors import ForbiddenError, StatusCause
+from moorage.cluster.status_errors import ForbiddenError
 from moorage.cluster.verbs import update
 from moorage.controllers import (
     cron_job,
@@ -282,10 +281,7 @@ class ControllerHost:
             documents.forget_digest(new)  # The old one is from a dump, which has none.
         if kind == "Job":
             new["spec"]["selector"] = old["spec"].get("selector", {})
-        errors = api_validation.validate_update(kind, old, new)
-        causes = [StatusCause(error.reason, error.message, error.field) for error in errors]
-        if causes:
-            raise validation.invalid_object(resource, objects.name(old), causes)
+        validation.validate_update(resource, old, new)
         kept = {key: old[key] for key in ("status",) if key in old}
         meta = {
             **{

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from moorage.api import config as configuration
 from moorage.api.meta import KubeObject
 from moorage.api.pod import Pod, PodStatus
+from moorage.cluster.status_errors import StatusError
 from moorage.core.observations import Deleted, Observation, Updated
 from moorage.expansion.templates import NameGenerator
 from moorage.planning import recorded_changes
@@ -25,7 +26,6 @@ from moorage.planning.drain import recreated
 from moorage.planning.recorded_changes import RecordedChange, RecordedChanges
 from moorage.planning.recording import Recording
 from moorage.sim import trace
-from moorage.sim.refusals import RequestRefused
 from moorage.sim.results.result import WaitTimes
 from moorage.sim.run import Simulation
 
@@ -155,7 +155,7 @@ class _ChangePlayer:
     def _apply(self, changes: Iterable[RecordedChange]) -> None:
         for change in changes:
             # A change that is refused does not apply, because this run took another course.
-            with contextlib.suppress(RequestRefused):
+            with contextlib.suppress(StatusError):
                 self._apply_one(change.verb, without_template(change.obj))
 
     def _apply_one(self, verb: str, obj: KubeObject) -> None:

@@ -26,6 +26,7 @@ from moorage.api.pod_groups import (
     PodGroupSpec,
 )
 from moorage.api.policy import ResourceQuota
+from moorage.cluster.status_errors import ForbiddenError
 from moorage.controllers import drivers
 from moorage.core.observations import Deleted, Observation, Updated
 from moorage.errors import InputError
@@ -45,7 +46,6 @@ from moorage.scenarios.plan import (
     ScenarioPlan,
 )
 from moorage.scenarios.wire import DeleteAction, ScaleAction
-from moorage.sim.refusals import Denied
 from moorage.sim.run import Simulation
 
 OnProgress = Callable[[int, int], None]
@@ -177,7 +177,7 @@ class Play:
         pod = replace(pod, metadata=meta, spec=spec)
         try:
             made = self._cluster.create(pod, self.simulation.now)
-        except Denied as error:
+        except ForbiddenError as error:
             return str(error)
         self._used.add(name)
         self._alive[made.uid] = (stream, arrival)

@@ -1,33 +1,40 @@
 """An API server in memory: versions, conflicts, graceful deletion, ordered watches.
 
-Every write takes the next resourceVersion of one counter and calls all watchers in order before it
-returns. Delays and kubelets, which remove terminating pods, are not known here. Of finalizers only
-those of device claims and jobs count: a simulation has no controllers that remove others.
+It keeps structs, for speed; the rules are those of `moorage.cluster.verbs`. Every write takes the
+next resourceVersion of one counter and calls all watchers in order before it returns. Delays and
+kubelets, which remove terminating pods, are not known here. Of finalizers only those of device
+claims and jobs count: a simulation has no controllers that remove others.
 """
 
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, UnsetType, convert
 from msgspec.structs import replace
 
-from moorage.api.kinds import KINDS, Kind
+from moorage.api.kinds import KINDS, READ, Kind
 from moorage.api.meta import Condition, KubeObject, ObjectMeta
 from moorage.api.pod import Pod, PodStatus
-from moorage.api.policy import PriorityClass
+from moorage.api.resource_claims import FINALIZER
+from moorage.cluster import status_errors
+from moorage.cluster.verbs import binding, create, delete, update
+from moorage.controllers import job, objects
 from moorage.core.observations import Added, Deleted, Observation, Updated
-from moorage.sim import api_rules, refusals
+from moorage.expansion.documents import RESOURCES
 from moorage.sim.clock import timestamp
-from moorage.sim.refusals import AlreadyExists
 
 T = TypeVar("T", bound=KubeObject)
 Watcher = Callable[[Observation], None]
 
 KIND_OF: dict[type[KubeObject], Kind] = {kind.struct: kind for kind in KINDS.values()}
+RESOURCE_OF = {
+    kind.struct: resource
+    for kind in READ.values()
+    if (resource := RESOURCES.get((kind.api_version, kind.name))) is not None
+}
 DEFAULT_NAMESPACE = "default"
-MODIFIED = (
-    "the object has been modified; please apply your changes to the latest version and try again"
-)
+SCHEDULED = convert(binding.SCHEDULED, Condition)
+GATED = convert(create.GATED, Condition)
 
 
 class MemoryCluster:
@@ -71,12 +78,12 @@ class MemoryCluster:
         """All objects of a kind that a scheduler observes."""
         return tuple(obj for obj in self.all(kind) if _is_active(obj))
 
-    def existing(self, kind: type[T], key: str, uid: str) -> T:
-        """The object with that name and UID; refused if there is none."""
-        obj, plural = self.get(kind, key), KIND_OF[kind].plural
+    def existing(self, kind: type[T], key: str, uid: str | None = None) -> T:
+        """The object with that name, and UID if one is given; refused if there is none."""
+        obj = self.get(kind, key)
         if obj is None:
-            raise refusals.not_found(plural, _name_of(key))
-        refusals.check_uid(plural, obj, uid)
+            raise status_errors.not_found(RESOURCE_OF[kind], key.rpartition("/")[2])
+        status_errors.check_uid(RESOURCE_OF[kind], obj.name, uid, obj.uid)
         return obj
 
     def create(self, obj: T, now: float) -> T:
@@ -84,11 +91,11 @@ class MemoryCluster:
         kind = KIND_OF[type(obj)]
         obj = replace(obj, metadata=self._new_meta(obj.metadata, kind, now))
         if obj.key in self._objects[type(obj)]:
-            raise AlreadyExists(f'{kind.plural} "{obj.name}" already exists')
+            raise status_errors.already_exists(RESOURCE_OF[kind.struct], obj.name)
         if why := self._refusal(obj):
-            raise refusals.forbidden(kind, obj.name, why)
+            raise status_errors.forbidden(RESOURCE_OF[kind.struct], obj.name, why)
         self._uids.add(obj.uid)
-        return self._put(None, api_rules.initialized(obj, now))
+        return self._put(None, _initialized(obj, now))
 
     def merged(self, obj: T) -> T:
         """The object as an update would store it, with the fields that only the server sets.
@@ -99,16 +106,10 @@ class MemoryCluster:
         kind = KIND_OF[type(obj)]
         if kind.namespaced and not obj.namespace:
             obj = replace(obj, metadata=replace(obj.metadata, namespace=DEFAULT_NAMESPACE))
-        old = self.get(type(obj), obj.key)
-        if old is None:
-            raise refusals.not_found(kind.plural, obj.name)
-        if obj.metadata.resource_version not in ("", old.metadata.resource_version):
-            raise refusals.cannot_be_fulfilled(kind.plural, obj.name, MODIFIED)
-        refusals.check_uid(kind.plural, old, obj.uid or old.uid)
-        if isinstance(old, Pod) and isinstance(obj, Pod):
-            api_rules.check_pod_update(old, obj)
-        if isinstance(old, PriorityClass) and isinstance(obj, PriorityClass):
-            api_rules.check_class_update(old, obj)
+        old = self.existing(type(obj), obj.key)
+        meta, found, resource = obj.metadata, old.metadata, RESOURCE_OF[type(obj)]
+        update.check_version(resource, obj.name, meta.resource_version, found.resource_version)
+        status_errors.check_uid(resource, obj.name, meta.uid or None, found.uid)
         return _merged(old, obj)
 
     def update(self, obj: T) -> T:
@@ -129,7 +130,7 @@ class MemoryCluster:
         An object that is being deleted, and has no finalizer any more, is removed.
         """
         old = self._objects[type(obj)][obj.key]
-        if api_rules.is_protected(old) and api_rules.is_finished(obj):
+        if is_protected(old) and _is_finished(obj):
             self.remove(obj)
             return obj
         return obj if obj == old else self._store(old, obj)
@@ -141,18 +142,20 @@ class MemoryCluster:
 
         So does an allocated device claim; its controller removes it when no pod uses it.
         """
-        old = self.get(kind, key)
-        if old is None:
-            raise refusals.not_found(KIND_OF[kind].plural, _name_of(key))
-        if isinstance(old, Pod) and (grace := api_rules.grace_seconds(old, grace_seconds)) > 0:
-            if not old.is_terminating:
-                self._store(old, api_rules.terminating(old, grace, now))
-        elif api_rules.is_protected(old):
-            meta = old.metadata
-            if meta.deletion_timestamp is None or meta.deletion_grace_period_seconds:
-                self._store(old, api_rules.terminating(old, 0, now))
-        else:
+        old = self.existing(kind, key)
+        meta, grace = old.metadata, 0
+        if isinstance(old, Pod):
+            own = old.spec.termination_grace_period_seconds
+            grace = delete.pod_grace_seconds(grace_seconds, own, old.node_name, old.status.phase)
+        before = None
+        if meta.deletion_timestamp is not None:
+            before = meta.deletion_grace_period_seconds
+            before = grace if before is None else before
+        decision = delete.decide(grace, before, is_kept=is_protected(old))
+        if decision.is_removed:
             self.remove(old)
+        elif decision.grace_seconds != before:
+            self._store(old, _terminating(old, decision.grace_seconds, now))
 
     def remove(self, obj: KubeObject) -> None:
         """Remove an object at once."""
@@ -163,9 +166,16 @@ class MemoryCluster:
     def bind(self, key: str, uid: str, node: str, now: float) -> Pod:
         """Bind a pod to a node. As in Kubernetes, the node need not exist."""
         pod = self.existing(Pod, key, uid)
-        if why := api_rules.bind_problem(pod):
-            raise refusals.cannot_be_fulfilled("pods/binding", pod.name, why)
-        return self._store(pod, api_rules.bound(pod, node, now))
+        spec = pod.spec
+        binding.check_unassigned(
+            pod.name,
+            spec.node_name,
+            is_terminating=pod.is_terminating,
+            is_gated=bool(spec.scheduling_gates),
+        )
+        conditions = with_condition(pod.status.conditions, SCHEDULED, now)
+        status = replace(pod.status, conditions=conditions, nominated_node_name="")
+        return self._store(pod, replace(pod, spec=replace(spec, node_name=node), status=status))
 
     def patch_status(
         self,
@@ -179,7 +189,7 @@ class MemoryCluster:
         pod = self.existing(Pod, key, uid)
         status = pod.status
         if condition is not None:
-            conditions = api_rules.with_condition(status.conditions, condition, now)
+            conditions = with_condition(status.conditions, condition, now)
             status = replace(status, conditions=conditions)
         if nominated_node_name is not UNSET:
             status = replace(status, nominated_node_name=nominated_node_name)
@@ -233,10 +243,6 @@ class MemoryCluster:
             watcher(observation)
 
 
-def _name_of(key: str) -> str:
-    return key.rpartition("/")[2]
-
-
 def _is_active(obj: KubeObject) -> bool:
     return not (isinstance(obj, Pod) and obj.is_terminal)
 
@@ -257,8 +263,60 @@ def _merged(old: T, new: T) -> T:
         )
     }
     if isinstance(old, Pod):
-        changes["spec"] = replace(_spec(new), node_name=old.node_name)
+        # Only a binding sets the node.
+        changes["spec"] = replace(_spec(new), node_name=_spec(new).node_name or old.node_name)
     status = getattr(new, "status", None)
     if status is not None and status == type(status)():
         changes["status"] = getattr(old, "status", status)
     return replace(new, **changes)
+
+
+def _initialized(obj: T, now: float) -> T:
+    """An object as it is stored on creation: a pod becomes Pending, and gated if it has gates."""
+    if not isinstance(obj, Pod):
+        return obj
+    status = obj.status
+    if not status.phase:
+        status = replace(status, phase="Pending")
+    if obj.spec.scheduling_gates and not obj.node_name:
+        status = replace(status, conditions=with_condition(status.conditions, GATED, now))
+    return obj if status is obj.status else replace(obj, status=status)
+
+
+def _terminating(obj: T, seconds: int, now: float) -> T:
+    """The object with its deletion timestamp."""
+    meta = obj.metadata
+    first = meta.deletion_timestamp is None
+    meta = replace(
+        meta,
+        deletion_timestamp=timestamp(now + seconds),
+        deletion_grace_period_seconds=seconds,
+        generation=meta.generation + first,
+    )
+    return replace(obj, metadata=meta)
+
+
+def is_protected(obj: KubeObject) -> bool:
+    """Whether a finalizer keeps the object: that of a device claim, or of the pod of a job."""
+    finalizers = obj.metadata.finalizers
+    return bool(finalizers) and (FINALIZER in finalizers or job.FINALIZER in finalizers)
+
+
+def _is_finished(obj: KubeObject) -> bool:
+    """Whether the object is being deleted, and nothing keeps it any more."""
+    meta = obj.metadata
+    ended = meta.deletion_timestamp is not None and not meta.deletion_grace_period_seconds
+    return ended and not is_protected(obj)
+
+
+def with_condition(
+    conditions: tuple[Condition, ...], new: Condition, now: float
+) -> tuple[Condition, ...]:
+    """The conditions with one replaced; its transition time changes only with its status."""
+    at = new.last_transition_time or timestamp(now)
+    for i, old in enumerate(conditions):
+        if old.type == new.type:
+            at = objects.transition_time(old.status, old.last_transition_time, new.status, at)
+            changed = replace(new, last_transition_time=at)
+            return (*conditions[:i], changed, *conditions[i + 1 :])
+    return (*conditions, replace(new, last_transition_time=at))

@@ -17,12 +17,12 @@ from msgspec.structs import replace
 from moorage.api.devices import ResourceClaim, ResourceClaimTemplate
 from moorage.api.meta import KubeObject
 from moorage.api.pod import Pod
+from moorage.cluster.status_errors import ForbiddenError
 from moorage.controllers import claims
 from moorage.controllers.claims import Decision
 from moorage.core.observations import Added, Deleted, Observation, Updated
 from moorage.sim.clock import Clock
 from moorage.sim.cluster import MemoryCluster
-from moorage.sim.refusals import Denied
 
 T = TypeVar("T", bound=KubeObject)
 
@@ -113,7 +113,7 @@ class ClaimController:
                 case claims.CreateClaim(claim=claim):
                     try:
                         cluster.create(claim, self._clock.now)
-                    except Denied:  # By a quota: tried again when a claim is deleted.
+                    except ForbiddenError:  # By a quota: tried again when a claim is deleted.
                         owner = claims.owning_pod(claim)
                         if owner is not None:
                             self._refused[f"{claim.namespace}/{owner.name}"] = None

@@ -13,6 +13,8 @@ cluster, and schedules actions on the clock.
     missing node
 """
 
+import math
+
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -20,6 +22,7 @@ from moorage.api.devices import ResourceClaim
 from moorage.api.meta import Condition
 from moorage.api.node import Node
 from moorage.api.pod import Pod
+from moorage.cluster.verbs.delete import DEFAULT_GRACE_SECONDS
 from moorage.controllers import claims
 from moorage.controllers.garbage_collection import QUARANTINE_SECONDS
 from moorage.controllers.kubelet import (
@@ -32,9 +35,8 @@ from moorage.controllers.kubelet import (
 )
 from moorage.core.observations import Added, Deleted, Observation, Updated
 from moorage.errors import InputError
-from moorage.sim.api_rules import DEFAULT_GRACE_SECONDS, is_protected, with_condition
 from moorage.sim.clock import Clock, timestamp
-from moorage.sim.cluster import MemoryCluster
+from moorage.sim.cluster import MemoryCluster, is_protected, with_condition
 
 READY = Condition(type="Ready", status="True")
 NOT_READY = Condition(type="Ready", status="False")
@@ -92,9 +94,9 @@ class Kubelet:
         self.finite_pods = 0
         self._cluster = cluster
         self._clock = clock
-        # Node -> UID -> key, and the pods (by UID) whose EndPod is on the clock.
+        # Node -> UID -> key; and the grace period of pods (by UID) whose EndPod is on the clock.
         self._pods: dict[str, dict[str, str]] = {}
-        self._ending: set[str] = set()
+        self._ending: dict[str, float] = {}
         cluster.watch(self._observe)
 
     def perform(self, what: Action) -> None:
@@ -117,7 +119,7 @@ class Kubelet:
                 self._observe_pod(pod, is_new=False)
             case Deleted(obj=Pod() as pod):
                 self._pods.get(pod.node_name, {}).pop(pod.uid, None)
-                self._ending.discard(pod.uid)
+                self._ending.pop(pod.uid, None)
             case Added(obj=Node() as node):
                 for uid, key in self._pods.get(node.name, {}).items():
                     self._clock.in_(self.start_seconds, StartPod(key, uid))
@@ -137,10 +139,12 @@ class Kubelet:
             return
         if not is_known:
             self._adopt(pod, is_new=is_new)
-        if pod.is_terminating and pod.uid not in self._ending:
-            self._ending.add(pod.uid)
-            grace = pod.metadata.deletion_grace_period_seconds
-            seconds = float(DEFAULT_GRACE_SECONDS if grace is None else grace)
+        if not pod.is_terminating:
+            return
+        grace = pod.metadata.deletion_grace_period_seconds
+        seconds = float(DEFAULT_GRACE_SECONDS if grace is None else grace)
+        if seconds < self._ending.get(pod.uid, math.inf):
+            self._ending[pod.uid] = seconds
             stop = stop_seconds(pod.metadata.annotations, default_seconds=seconds)
             self._clock.in_(min(seconds, stop), EndPod(pod.key, pod.uid))
 

@@ -9,12 +9,17 @@ from moorage.api.devices import ResourceClaim
 from moorage.api.pod import Pod
 from moorage.api.pod_groups import PodGroup
 from moorage.api.storage import PersistentVolume, PersistentVolumeClaim
+from moorage.cluster import status_errors
+from moorage.cluster.status_errors import (
+    AlreadyExistsError,
+    NotFoundError,
+    StatusError,
+    WrongUidError,
+)
 from moorage.core.effects import Done, Failed, Outcome, Unknown
-from moorage.sim import api_rules
 from moorage.sim.clock import timestamp
-from moorage.sim.cluster import MemoryCluster
+from moorage.sim.cluster import RESOURCE_OF, MemoryCluster, with_condition
 from moorage.sim.faults import FaultDecision
-from moorage.sim.refusals import AlreadyExists, Conflict, NotFound, RequestRefused, WrongUID
 
 T = TypeVar("T", PersistentVolume, PersistentVolumeClaim)
 
@@ -36,9 +41,9 @@ def perform(
                 outcome = Done(_apply(cluster, request, now, events))
         except resource_claims.ClaimChangedError as changed:
             outcome = Failed(str(changed))
-        except RequestRefused as refusal:
+        except StatusError as error:
             # Another UID is another object: the one that was meant does not exist.
-            outcome = Failed(str(refusal), missing=isinstance(refusal, NotFound | WrongUID))
+            outcome = Failed(str(error), missing=isinstance(error, NotFoundError | WrongUidError))
     return Unknown(fault.unknown) if fault.unknown else outcome
 
 
@@ -71,7 +76,7 @@ def _apply(
                 cluster.write_status(patched, status)
         case server_requests.PatchPodGroupStatus(condition=condition):
             group = cluster.existing(PodGroup, request.key, request.uid)
-            conditions = api_rules.with_condition(group.status.conditions, condition, now)
+            conditions = with_condition(group.status.conditions, condition, now)
             cluster.write(replace(group, status=replace(group.status, conditions=conditions)))
         case server_requests.DeletePod(pod=ref):
             cluster.existing(Pod, ref.key, ref.uid)  # Refused if it is another pod with that name.
@@ -99,7 +104,7 @@ def _change_claim(
     if isinstance(request, server_requests.CreateResourceClaim):
         try:
             return cluster.create(request.claim, now)
-        except AlreadyExists:
+        except AlreadyExistsError:
             known = cluster.get(ResourceClaim, request.claim.key)
             if known is None or (known.controller or ref).uid != ref.uid:
                 raise
@@ -117,7 +122,7 @@ def _change_claim(
             claim = resource_claims.released(claim, ref.uid)
         case server_requests.DeallocateResourceClaim(version=version):
             if claim.metadata.resource_version != version:
-                raise Conflict(f"claim {request.key}: the object has been modified")
+                raise status_errors.modified(RESOURCE_OF[ResourceClaim], claim.name)
             claim = resource_claims.deallocated(claim)
         case server_requests.DeleteResourceClaim():
             cluster.write(resource_claims.without_finalizer(claim))

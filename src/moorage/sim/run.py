@@ -17,12 +17,16 @@ from msgspec import Struct
 
 from moorage.api import config as configuration
 from moorage.api import defaults, manifests
-from moorage.api.kinds import KINDS, READ
+from moorage.api.kinds import KINDS
 from moorage.api.meta import KubeObject
 from moorage.api.pod import Pod
 from moorage.api.policy import LimitRange, PriorityClass, ResourceQuota, RuntimeClass
 from moorage.api.server_requests import EmitEvent
 from moorage.api.storage import StorageClass
+from moorage.cluster import status_errors
+from moorage.cluster.objects import validation
+from moorage.cluster.status_errors import NotFoundError
+from moorage.cluster.verbs import admission, delete
 from moorage.core.extenders import ExtenderClient
 from moorage.core.journal import Journal
 from moorage.core.scheduler import Scheduler
@@ -31,10 +35,10 @@ from moorage.expansion import documents
 from moorage.expansion.refusals import Refusal
 from moorage.framework.invoke import CallMeter
 from moorage.framework.registry import Registry
-from moorage.sim import api_rules, device_claims, drivers, kubelet, outcomes, refusals, volumes
+from moorage.sim import device_claims, drivers, kubelet, outcomes, volumes
 from moorage.sim.checks import InvariantChecks
 from moorage.sim.clock import Clock
-from moorage.sim.cluster import KIND_OF, MemoryCluster
+from moorage.sim.cluster import KIND_OF, RESOURCE_OF, MemoryCluster
 from moorage.sim.controllers import Controllers
 from moorage.sim.device_claims import ClaimController
 from moorage.sim.drivers import DeviceDrivers
@@ -134,9 +138,8 @@ class Simulation:
     def create(self, objects: Iterable[Manifest]) -> None:
         """Add objects, at this moment."""
         objects = list(objects)
-        classes = [obj for obj in objects if api_rules.is_priority_class(obj)]
-        for new in manifests.from_dicts(classes):
-            api_rules.check_default_class(new, self.cluster.all(PriorityClass))
+        for new in manifests.from_dicts(filter(_is_priority_class, objects)):
+            self._check_default(new)
         created = self._create(objects)
         self._quiescence.changed(may_help_pods=any(not isinstance(obj, Pod) for obj in created))
 
@@ -146,9 +149,10 @@ class Simulation:
             if self._controllers.host.replace(new):
                 continue
             if type(new) not in KIND_OF:
-                raise refusals.not_found(READ[type(new).__name__].plural, new.name)
-            api_rules.check_default_class(new, self.cluster.all(PriorityClass))
+                raise status_errors.not_found(RESOURCE_OF[type(new)], new.name)
+            self._check_default(new)
             (completed,) = defaults.complete([self.cluster.merged(new)], known=self._classes())
+            _check_update(self.cluster.existing(type(completed), completed.key), completed)
             self.cluster.update(_checked(completed))
         self._quiescence.changed(may_help_pods=True)
 
@@ -156,15 +160,14 @@ class Simulation:
         """Replace an object by a newer version of it, or create it, as `kubectl apply` does."""
         try:
             self.update(obj)
-        except refusals.NotFound:
+        except NotFoundError:
             self.create([obj])
 
     def delete(self, kind: str, namespace: str, name: str) -> None:
         """Delete an object; the namespace of a cluster-scoped one is not looked at."""
         if not self._controllers.host.remove(kind, namespace, name):
             struct, key = _struct_and_key(kind, namespace, name)
-            if struct is PriorityClass:
-                api_rules.check_class_delete(key)
+            delete.check_deletable(RESOURCE_OF[struct], name)
             self.cluster.delete(struct, key, self.now)
         self._quiescence.changed(may_help_pods=True)
 
@@ -184,7 +187,7 @@ class Simulation:
         struct, key = _struct_and_key(kind, namespace, name)
         found = self.cluster.get(struct, key)
         if found is None:
-            raise refusals.not_found(KINDS[kind].plural, name)
+            raise status_errors.not_found(RESOURCE_OF[struct], name)
         return manifests.dump(self._controllers.host.quotas.with_status(found))
 
     def _create(self, objects: Iterable[Manifest]) -> list[KubeObject]:
@@ -211,6 +214,10 @@ class Simulation:
                 created.append(self.cluster.create(obj, self.now))
                 host.admitted(obj)
         return created
+
+    def _check_default(self, new: KubeObject) -> None:
+        if isinstance(new, PriorityClass):
+            admission.check_only_default(new, self.cluster.all(PriorityClass))
 
     def _classes(self) -> list[KubeObject]:
         """The classes that defaults of other objects depend on."""
@@ -393,3 +400,17 @@ def _checked(obj: KubeObject) -> KubeObject:
     if isinstance(obj, Pod):
         kubelet.run_seconds(obj)
     return obj
+
+
+def _is_priority_class(obj: Manifest) -> bool:
+    kind = obj.get("kind") if isinstance(obj, Mapping) else type(obj).__name__
+    return kind == "PriorityClass"
+
+
+def _check_update(old: KubeObject, new: KubeObject) -> None:
+    """Refuse changes of immutable fields; resources of a pod may change, as by `resize`."""
+    before, after = manifests.dump(old), manifests.dump(new)
+    if isinstance(old, Pod):
+        for each in (*before["spec"].get("containers", ()), *after["spec"].get("containers", ())):
+            each.pop("resources", None)
+    validation.validate_update(RESOURCE_OF[type(old)], before, after)

@@ -22,13 +22,13 @@ from msgspec import Struct
 from moorage.api import claims
 from moorage.api.pod import Pod
 from moorage.api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
+from moorage.cluster.status_errors import ForbiddenError
 from moorage.controllers import volume_binder
 from moorage.controllers.volume_binder import BeginProvisioning, CreateStorage, UpdateStorage
 from moorage.core.observations import Added, Deleted, Observation, Updated
 from moorage.sim.clock import Clock
 from moorage.sim.cluster import MemoryCluster
 from moorage.sim.faults import FaultPlan
-from moorage.sim.refusals import Denied
 
 BIND_SECONDS = 0.2
 PROVISION_SECONDS = 2.0
@@ -116,7 +116,7 @@ class VolumeController:
         for decision in decisions:
             match decision:
                 case CreateStorage(obj=obj):
-                    with contextlib.suppress(Denied):  # A quota refuses the claim of a pod.
+                    with contextlib.suppress(ForbiddenError):  # A quota refuses the claim of a pod.
                         self._cluster.create(obj, self._clock.now)
                 case UpdateStorage(new=new):
                     self._cluster.update(new)

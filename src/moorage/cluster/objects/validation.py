@@ -100,6 +100,13 @@ def _pod_spec_errors(spec: bytes, labels: bytes) -> tuple[FieldError, ...]:
     return tuple(api_validation.validate_spec("Pod", pod))
 
 
+def validate_update(resource: Resource, old: Object, new: Object) -> None:
+    """Raise InvalidError for changes that are not allowed."""
+    errors = api_validation.validate_update(resource.kind, old, new)
+    if causes := [StatusCause(error.reason, error.message, error.field) for error in errors]:
+        raise invalid_object(resource, new["metadata"]["name"], causes)
+
+
 # Errors ----------------------------------------------------------------------------------------
 
 

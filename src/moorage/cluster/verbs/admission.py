@@ -1,6 +1,6 @@
 """Admission: checks and fields of a new object that depend on other objects."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
 import msgspec
@@ -139,12 +139,17 @@ def admit_priority_class(store: Store, typed: KubeObject) -> None:
     except ManifestError as error:
         why = str(error).partition(", ")[2]
         raise status_errors.forbidden(PRIORITY_CLASSES, typed.name, why) from None
-    if typed.global_default:
-        for other in _priority_classes(store):
-            if other.global_default and other.name != typed.name:
+    check_only_default(typed, _priority_classes(store))
+
+
+def check_only_default(new: PriorityClass, known: Iterable[PriorityClass]) -> None:
+    """Raise ForbiddenError for a second default class."""
+    if new.global_default:
+        for other in known:
+            if other.global_default and other.name != new.name:
                 why = f"PriorityClass {other.name} is already marked as default. "
                 why += "Only one default can exist"
-                raise status_errors.forbidden(PRIORITY_CLASSES, typed.name, why)
+                raise status_errors.forbidden(PRIORITY_CLASSES, new.name, why)
 
 
 def set_default_storage_class(store: Store, obj: Object) -> None:

@@ -8,10 +8,11 @@ from moorage.api.meta import ObjectMeta
 from moorage.cluster import status_errors
 from moorage.cluster.objects import validation
 from moorage.cluster.resources import PODS, Resource
-from moorage.cluster.status_errors import BadRequestError, ConflictError
+from moorage.cluster.status_errors import BadRequestError
 from moorage.controllers import objects
 from moorage.controllers.objects import Object
 
+SCHEDULED = {"type": "PodScheduled", "status": "True"}
 BINDINGS = Resource("", "v1", "Binding", "bindings", "Namespaced")
 
 
@@ -41,25 +42,32 @@ def read_binding(body: Any, name: str = "") -> Binding:
     return binding
 
 
+def check_unassigned(name: str, node: str, *, is_terminating: bool, is_gated: bool) -> None:
+    """Raise ConflictError for a pod that may not be bound."""
+    if is_terminating:
+        why = f"pod {name} is being deleted, cannot be assigned to a host"
+    elif node:
+        why = f'pod {name} is already assigned to node "{node}"'
+    elif is_gated:
+        why = f"pod {name} has non-empty .spec.schedulingGates"
+    else:
+        return
+    raise status_errors.binding_conflict(PODS, name, why)
+
+
 def bound_pod(pod: Object, binding: Binding, at: str) -> Object:
     """The pod on its node; raises ConflictError."""
     meta, spec = pod["metadata"], pod["spec"]
     name = meta["name"]
-    if binding.metadata.uid and binding.metadata.uid != meta["uid"]:
-        raise status_errors.uid_differs(PODS, name, binding.metadata.uid, meta["uid"])
-    why = ""
-    if objects.is_terminating(pod):
-        why = f"pod {name} is being deleted, cannot be assigned to a host"
-    elif spec.get("nodeName"):
-        why = f'pod {name} is already assigned to node "{spec["nodeName"]}"'
-    elif spec.get("schedulingGates"):
-        why = f"pod {name} has non-empty .spec.schedulingGates"
-    if why:
-        text = f'Operation cannot be fulfilled on pods/binding "{name}": {why}'
-        raise ConflictError(text, PODS, name)
+    status_errors.check_uid(PODS, name, binding.metadata.uid or None, meta["uid"])
+    check_unassigned(
+        name,
+        spec.get("nodeName", ""),
+        is_terminating=objects.is_terminating(pod),
+        is_gated=bool(spec.get("schedulingGates")),
+    )
     status = {key: value for key, value in pod["status"].items() if key != "nominatedNodeName"}
-    scheduled = {"type": "PodScheduled", "status": "True"}
-    status["conditions"] = objects.set_condition(status.get("conditions", []), scheduled, at)
+    status["conditions"] = objects.set_condition(status.get("conditions", []), SCHEDULED, at)
     new = {**pod, "spec": {**spec, "nodeName": binding.target.name}, "status": status}
     if binding.metadata.annotations:
         annotations = {**objects.annotations(pod), **binding.metadata.annotations}

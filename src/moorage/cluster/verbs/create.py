@@ -36,7 +36,7 @@ from moorage.cluster.verbs import admission
 from moorage.controllers import objects
 from moorage.controllers.objects import Object
 
-_GATED = {
+GATED = {
     "type": "PodScheduled",
     "status": "False",
     "reason": "SchedulingGated",
@@ -171,7 +171,7 @@ def _complete_pod(store: Store, obj: Object) -> None:
     defaults.fill_created_pod(obj)
     obj["status"] = {"phase": "Pending", "qosClass": defaults.qos_class(spec)}
     if spec.get("schedulingGates") and not spec.get("nodeName"):
-        obj["status"]["conditions"] = objects.set_condition([], _GATED, store.clock())
+        obj["status"]["conditions"] = objects.set_condition([], GATED, store.clock())
 
 
 def _allocate_cluster_ip(store: Store, random: Random, obj: Object) -> None:

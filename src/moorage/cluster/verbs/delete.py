@@ -1,6 +1,6 @@
 """Delete: at once, after a grace period, or when the finalizers are removed."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -25,7 +25,7 @@ from moorage.controllers.writes import BACKGROUND, FOREGROUND, ORPHAN
 
 _FINALIZERS = {FOREGROUND: FOREGROUND_FINALIZER, ORPHAN: ORPHAN_FINALIZER}
 _PERMANENT_NAMESPACES = ("default", "kube-system", "kube-public")
-_DEFAULT_GRACE_SECONDS = 30
+DEFAULT_GRACE_SECONDS = 30
 # Kinds whose dependents are kept unless a request says otherwise; newer kinds delete them.
 _ORPHANING = (JOBS, REPLICATION_CONTROLLERS)
 
@@ -90,23 +90,61 @@ def delete_object(
         decided = [each for each in objects.finalizers(obj) if each in _FINALIZERS.values()]
         propagation = None if decided else ORPHAN
     meta = _with_propagation(obj["metadata"], propagation)
-    grace = _grace_seconds(resource, obj, options.grace_period_seconds)
-    at = timestamps.to_text(now + grace)
-    deadline = {"deletionTimestamp": at, "deletionGracePeriodSeconds": grace}
-    marked = {**obj, "metadata": meta}
-    if "deletionTimestamp" in meta:
-        # A second deletion may shorten the grace period, but not extend it.
-        if grace < meta.get("deletionGracePeriodSeconds", 0):
-            marked["metadata"] = {**meta, **deadline}
-    elif grace == 0 and not meta.get("finalizers") and resource is not NAMESPACES:
+    grace, is_marked = 0, "deletionTimestamp" in meta
+    if resource is PODS:
+        spec, phase = obj["spec"], obj.get("status", {}).get("phase", "")
+        own = spec.get("terminationGracePeriodSeconds")
+        grace = pod_grace_seconds(options.grace_period_seconds, own, spec.get("nodeName"), phase)
+    before = meta.get("deletionGracePeriodSeconds", 0) if is_marked else None
+    is_kept = bool(meta.get("finalizers")) or resource is NAMESPACES
+    decision = decide(grace, before, is_kept=is_kept)
+    if decision.is_removed and not is_marked:
         return obj, True
-    else:
+    marked = {**obj, "metadata": meta}
+    if decision.grace_seconds != before:
+        at = timestamps.to_text(now + decision.grace_seconds)
+        deadline = {"deletionTimestamp": at, "deletionGracePeriodSeconds": decision.grace_seconds}
         marked["metadata"] = {**meta, **deadline}
+    if not is_marked:
         if "generation" in meta:
             marked["metadata"]["generation"] = meta["generation"] + 1
         if resource is NAMESPACES:
             marked["status"] = {**marked.get("status", {}), "phase": "Terminating"}
     return marked, update.is_finished(resource, marked)
+
+
+class Deletion(NamedTuple):
+    """The grace period that an object is marked with, and whether it is removed now."""
+
+    grace_seconds: int
+    is_removed: bool
+
+
+def decide(grace_seconds: int, before: int | None, *, is_kept: bool) -> Deletion:
+    """What a deletion does; `before` is the grace period of an object that is being deleted.
+
+    A second deletion may shorten the grace period, but not extend it. Finalizers keep the object.
+    """
+    left = grace_seconds if before is None else min(grace_seconds, before)
+    return Deletion(left, is_removed=left == 0 and not is_kept)
+
+
+def pod_grace_seconds(requested: int | None, own: int | None, node: str | None, phase: str) -> int:
+    """The grace period of a pod; 0 if no kubelet has to stop anything."""
+    if not node or phase in ("Succeeded", "Failed"):
+        return 0
+    found = (each for each in (requested, own, DEFAULT_GRACE_SECONDS) if each is not None)
+    grace = next(found)
+    return 1 if grace < 0 else int(grace)
+
+
+def check_deletable(resource: Resource, name: str) -> None:
+    """Raise ForbiddenError for objects that every cluster has."""
+    if resource is PRIORITY_CLASSES and name in SYSTEM_PRIORITIES:
+        why = "this is a system priority class and cannot be deleted"
+        raise status_errors.forbidden(resource, name, why)
+    if resource is NAMESPACES and name in _PERMANENT_NAMESPACES:
+        raise status_errors.forbidden(resource, name, "this namespace may not be deleted")
 
 
 def _check(resource: Resource, meta: dict[str, Any], options: DeleteOptions) -> None:
@@ -121,11 +159,7 @@ def _check(resource: Resource, meta: dict[str, Any], options: DeleteOptions) -> 
         raise status_errors.precondition_failed(
             resource, name, "ResourceVersion", version, meta["resourceVersion"], "modified"
         )
-    if resource is PRIORITY_CLASSES and name in SYSTEM_PRIORITIES:
-        why = "this is a system priority class and cannot be deleted"
-        raise status_errors.forbidden(resource, name, why)
-    if resource is NAMESPACES and name in _PERMANENT_NAMESPACES:
-        raise status_errors.forbidden(resource, name, "this namespace may not be deleted")
+    check_deletable(resource, name)
     grace = options.grace_period_seconds
     if (grace or 0) < -1:
         rule = "must be greater than or equal to 0"
@@ -142,15 +176,3 @@ def _with_propagation(meta: dict[str, Any], propagation: str | None) -> dict[str
         return meta
     rest = {key: value for key, value in meta.items() if key != "finalizers"}
     return {**rest, "finalizers": finalizers} if finalizers else rest
-
-
-def _grace_seconds(resource: Resource, obj: Object, requested: int | None) -> int:
-    """The grace period; 0 if no kubelet has to stop anything."""
-    if resource is not PODS:
-        return 0
-    spec, phase = obj["spec"], obj.get("status", {}).get("phase")
-    if not spec.get("nodeName") or phase in ("Succeeded", "Failed"):
-        return 0
-    own = spec.get("terminationGracePeriodSeconds", _DEFAULT_GRACE_SECONDS)
-    grace = own if requested is None else requested
-    return 1 if grace < 0 else int(grace)

@@ -41,13 +41,14 @@ _LABELS_KEPT = ("Deployment",)
 def check_precondition(resource: Resource, before: StoredObject, obj: Object) -> None:
     """Reject an update that was made from another version, or for an object of another UID."""
     meta, found = obj["metadata"], before.object["metadata"]
-    if (uid := meta.get("uid")) and uid != found["uid"]:
-        raise status_errors.uid_differs(resource, found["name"], uid, found["uid"])
-    version = meta.get("resourceVersion")
-    if version in (None, "", "0"):
-        return  # As in an API server, both mean any version.
-    if version != found["resourceVersion"]:
-        raise status_errors.modified(resource, found["name"])
+    status_errors.check_uid(resource, found["name"], meta.get("uid") or None, found["uid"])
+    check_version(resource, found["name"], meta.get("resourceVersion"), found["resourceVersion"])
+
+
+def check_version(resource: Resource, name: str, expected: str | None, found: str) -> None:
+    """Raise ConflictError if the version is another; as in an API server, "0" means any."""
+    if expected not in (None, "", "0", found):
+        raise status_errors.modified(resource, name)
 
 
 def check_versioned(resource: Resource, obj: Object) -> None:
