@@ -88,7 +88,7 @@ def test_patch_is_checked(server):
     server.post(MAPS, {"metadata": {"name": "a"}})
     path, media = f"{MAPS}/a?fieldValidation=Strict", "application/merge-patch+json"
     answer = server.request("PATCH", path, {"dota": 1}, media=media)
-    assert (answer.status, answer.json["reason"]) == (400, "BadRequest")
+    assert (answer.status, answer.json["reason"]) == (422, "Invalid")
 
 
 @pytest.mark.parametrize(

@@ -251,7 +251,8 @@ def _owners(owners: list[Fields], path: str) -> FieldErrors:
     for owner in owners:
         for field in ("apiVersion", "kind", "name", "uid"):
             if not fe.text(owner, field):
-                yield fe.invalid(f"{path}.{field}", "", "must not be empty")
+                rule = "version must not be empty" if field == "apiVersion" else "must not be empty"
+                yield fe.invalid(f"{path}.{field}", "", rule)
         version, kind = fe.text(owner, "apiVersion"), fe.text(owner, "kind")
         if (version, kind) == ("v1", "Event"):
             yield fe.invalid(path, owner, "/v1, Kind=Event is disallowed from being an owner")

@@ -3,11 +3,18 @@
 from collections.abc import Iterable
 from typing import NamedTuple
 
+import msgspec
+
 from moorage.api.schema import fields, messages
 from moorage.api.schema.fields import FieldTypeError
 from moorage.cluster.objects import custom_schemas
 from moorage.cluster.resources import Resource
-from moorage.cluster.status_errors import BadRequestError, InternalError
+from moorage.cluster.status_errors import (
+    BadRequestError,
+    InternalError,
+    InvalidError,
+    StatusCause,
+)
 from moorage.cluster.store import Store
 from moorage.controllers import objects
 from moorage.controllers.objects import Object
@@ -29,16 +36,19 @@ def check_fields(
     mode: str = IGNORE,
     *,
     applied: bool = False,
+    patched: bool = False,
     duplicates: Iterable[str] = (),
 ) -> Checked:
     """Compare an object with the fields of its kind; raises BadRequestError.
 
-    An applied configuration has no unknown fields in any mode.
+    An applied configuration has no unknown fields in any mode. For the result of a patch it is
+    InvalidError that is raised.
     """
+    refuse = _invalid_patch if patched and not resource.custom else _unhandled
     try:
         conformed, unknown = _conformed(store, resource, obj)
     except FieldTypeError as error:
-        raise BadRequestError(_unhandled(resource, str(error))) from None
+        raise refuse(resource, obj, str(error)) from None
     if applied and unknown:
         where = f"{objects.namespace(obj)}/{objects.name(obj)}"
         kind = f"{resource.group}/{resource.version}, Kind={resource.kind}"
@@ -52,7 +62,7 @@ def check_fields(
     )
     if problems and mode == STRICT:
         text = f"strict decoding error: {', '.join(problems)}"
-        raise BadRequestError(_unhandled(resource, text))
+        raise refuse(resource, obj, text)
     return Checked(conformed, problems if mode == WARN else ())
 
 
@@ -64,6 +74,13 @@ def _conformed(store: Store, resource: Resource, obj: Object) -> tuple[Object, l
     return (obj, []) if message is None else fields.conform(message.name, obj)
 
 
-def _unhandled(resource: Resource, problem: str) -> str:
+def _unhandled(resource: Resource, obj: Object, problem: str) -> BadRequestError:
     kind = resource.kind
-    return f'{kind} in version "{resource.version}" cannot be handled as a {kind}: {problem}'
+    text = f'{kind} in version "{resource.version}" cannot be handled as a {kind}: {problem}'
+    return BadRequestError(text)
+
+
+def _invalid_patch(resource: Resource, obj: Object, problem: str) -> InvalidError:
+    shown = msgspec.json.encode(msgspec.json.encode(obj).decode()).decode()
+    cause = StatusCause("FieldValueInvalid", f"Invalid value: {shown}: {problem}", "patch")
+    return InvalidError(f' "" is invalid: patch: {cause.message}', causes=[cause])

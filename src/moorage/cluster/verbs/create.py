@@ -134,6 +134,8 @@ def prepare(store: Store, random: Random, resource: Resource, obj: Object) -> Ob
         admission.check_limits(store, resource, obj)
     elif resource is SERVICES:
         _allocate_cluster_ip(store, random, obj)
+    elif resource is JOBS and not meta.get("labels"):
+        meta["labels"] = dict(obj["spec"]["template"]["metadata"].get("labels", {}))
     return obj
 
 
@@ -201,8 +203,6 @@ def _generate_selector(random: Random, obj: Object) -> None:
     }
     template = spec.setdefault("template", {}).setdefault("metadata", {})
     template["labels"] = {**template.get("labels", {}), **labels}
-    if not obj["metadata"].get("labels"):
-        obj["metadata"]["labels"] = dict(template["labels"])
     selector = spec.setdefault("selector", {})
     generated = {"batch.kubernetes.io/controller-uid": own}
     selector["matchLabels"] = {**selector.get("matchLabels", {}), **generated}

@@ -71,7 +71,11 @@ class ObjectSelector:
                 key = key.replace("regarding.", "involvedObject.")
                 key = key.replace("reportingController", "reportingComponent")
             if key not in supported:
-                raise BadRequestError(f"field label not supported: {requirement.key}")
+                if own or resource.custom:
+                    raise BadRequestError(f"field label not supported: {requirement.key}")
+                only = ", ".join(f'"{each}"' for each in _COMMON_FIELDS)
+                text = f'"{requirement.key}" is not a known field selector: only {only}'
+                raise BadRequestError(text)
             self._fields.append((key, requirement.accepts))
 
     @property
@@ -176,4 +180,5 @@ def _decode_token(text: str) -> ContinueToken:
         body = base64.b64decode(padded, b"-_", validate=True)
         return msgspec.json.decode(body, type=ContinueToken)
     except (ValueError, msgspec.MsgspecError):
-        raise BadRequestError("continue key is not valid: it is not one that a list gave") from None
+        text = "invalid continue token: continue key is not valid: it is not one that a list gave"
+        raise BadRequestError(text) from None

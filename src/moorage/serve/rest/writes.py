@@ -157,7 +157,13 @@ class WriteRequests:
         mode = request.query.get("fieldValidation", field_validation.WARN)
         applied = request.method == "PATCH" and requests.media_type(request) == patch.APPLY
         checked = field_validation.check_fields(
-            self._api.store, resource, obj, mode, applied=applied, duplicates=duplicates
+            self._api.store,
+            resource,
+            obj,
+            mode,
+            applied=applied,
+            patched=request.method == "PATCH" and not applied,
+            duplicates=duplicates,
         )
         warnings += checked.warnings
         return checked.object
