@@ -221,6 +221,14 @@ def test_workloads_count():
     assert refused(sim) == {("Deployment", "web"): 3}
 
 
+def test_workloads_of_one_file_count_one_after_the_other():
+    other = workload(replicas=2)
+    other["metadata"] = other["metadata"] | {"name": "second"}
+    sim = Simulation([node(), quota(count__deployments_apps="1"), workload(), other])
+    sim.run()
+    assert refused(sim) == {("Deployment", "second"): 2}
+
+
 def test_objects_of_a_dump_exist_already():
     stored = {"uid": "u", "resourceVersion": "1", "creationTimestamp": "2026-01-01T00:00:00Z"}
     sim = Simulation([node(), quota(pods="0"), pod("a", meta=stored), pod("b")])

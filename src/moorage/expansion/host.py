@@ -109,13 +109,11 @@ class ControllerHost:
         named = iter(documents.with_owner_uids(pods, new))
         stored = [next(named) if isinstance(obj, Pod) else obj for obj in found]
         uids = self._uids | {objects.uid(each) for each in new}
-        given = {
-            key_of(each): documents.with_known_owners(each, uids)
-            for each in new
-            if self._is_admitted(each)
-        }
-        for document in given.values():
-            self._add_document(document)
+        given: dict[Key, Object] = {}
+        for each in new:
+            if self._is_admitted(each):  # One after the other: each counts for the next.
+                document = given[key_of(each)] = documents.with_known_owners(each, uids)
+                self._add_document(document)
         self._loop.process_changes()
         projected = [
             obj
