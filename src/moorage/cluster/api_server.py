@@ -113,6 +113,8 @@ class ApiServer:
         new = self.store.create(resource, obj)
         for each in quotas:
             self.store.update(RESOURCE_QUOTAS, each)
+        if resource is RESOURCE_QUOTAS:
+            self.store.update(RESOURCE_QUOTAS, quota.counted(self.store, self.registry, new))
         return create.establish_definition(self.store, new) if resource is DEFINITIONS else new
 
     def update(

@@ -43,14 +43,20 @@ _STATED = (
 
 def reconcile(quota: Object, index: ObjectIndex, now: float) -> Iterator[Write]:
     """Set the status: the limits, and what is used of them."""
-    hard = objects.spec(quota).get("hard") or {}
-    total: Usage = dict.fromkeys(hard, 0)
-    for obj in index.in_namespace(objects.namespace(quota)):
+    found = index.in_namespace(objects.namespace(quota))
+    yield from writes.update_if_changed(quota, counted(quota, found, index.all(DEFINITION)))
+
+
+def counted(quota: Object, found: Iterable[Object], definitions: Iterable[Object]) -> Object:
+    """The quota with the usage of all objects of its namespace."""
+    total: Usage = dict.fromkeys(objects.spec(quota).get("hard") or {}, 0)
+    definitions = list(definitions)
+    for obj in found:
         if matches_scopes(quota, obj):
-            for name, amount in usage(obj, index.all(DEFINITION)).items():
+            for name, amount in usage(obj, definitions).items():
                 if name in total:
                     total[name] += amount
-    yield from writes.update_if_changed(quota, with_usage(quota, total))
+    return with_usage(quota, total)
 
 
 def with_usage(quota: Object, used: Mapping[str, int]) -> Object:

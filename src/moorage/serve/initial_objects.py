@@ -5,7 +5,7 @@ valid here: owner references are rewritten to the new UIDs. References to owners
 the input are dropped; otherwise the garbage collector would delete the object.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from moorage.api import defaults, manifests
@@ -22,14 +22,19 @@ from moorage.cluster.resources import (
     SERVICES,
     Resource,
 )
-from moorage.cluster.status_errors import StatusError
+from moorage.cluster.status_errors import ForbiddenError, StatusError
 from moorage.controllers import objects
 from moorage.controllers.objects import Object
 from moorage.errors import ManifestError
 from moorage.expansion.pools import nodes_of_pools
 
 # Kinds that others refer to are created first.
-FIRST_KINDS = ("CustomResourceDefinition", "Namespace", "PriorityClass", "StorageClass", "Node")
+FIRST_KINDS = (
+    *("CustomResourceDefinition", "Namespace"),
+    *("PriorityClass", "StorageClass", "RuntimeClass", "Node"),
+)
+# They apply to new objects, wherever these are in the files; not to those of a dump.
+LIMITING_KINDS = ("LimitRange", "ResourceQuota")
 # Kubelets and the API create the first two; they are of no use without the original cluster. Of a
 # file with a Scenario the cluster is taken, and not what happens to it.
 SKIPPED_KINDS = ("Event", "Lease", "Scenario")
@@ -102,12 +107,16 @@ def add_component_statuses(api: ApiServer, running: dict[str, bool]) -> None:
             api.replace(COMPONENT_STATUSES, obj)
 
 
-def add_objects(api: ApiServer, found: Iterable[SourceObject]) -> int:
-    """Create the objects except those that exist; returns the number of new ones."""
-    ranks = {kind: rank for rank, kind in enumerate(FIRST_KINDS)}
+def add_objects(
+    api: ApiServer, found: Iterable[SourceObject], warn: Callable[[str], None] = lambda _: None
+) -> int:
+    """Create the objects except those that exist; returns the number of new ones.
+
+    `warn` is called for each object that admission refuses, as a quota does.
+    """
     waiting = sorted(
         (each for each in _with_pools(found) if each[1]["kind"] not in SKIPPED_KINDS),
-        key=lambda each: ranks.get(each[1]["kind"], len(ranks)),
+        key=lambda each: _rank(each[1]),
     )
     pending_uids = {_uid(obj) for _, obj in waiting} - {""}
     new_uids: dict[str, str] = {}
@@ -117,7 +126,7 @@ def add_objects(api: ApiServer, found: Iterable[SourceObject]) -> int:
         for origin, obj in waiting:
             if any(uid in pending_uids and uid not in new_uids for uid in _owner_uids(obj)):
                 later.append((origin, obj))
-            elif _add_object(api, origin, obj, new_uids):
+            elif _is_added(api, origin, obj, new_uids, warn):
                 created.append(obj)
         if len(later) == len(waiting):  # Owners that own each other: take them in any order.
             pending_uids = set()
@@ -125,6 +134,15 @@ def add_objects(api: ApiServer, found: Iterable[SourceObject]) -> int:
     for obj in created:
         _restore_devices(api, obj, new_uids)
     return len(created)
+
+
+def _rank(obj: Object) -> int:
+    """The order of creation: what others need, objects of a dump, limits, new objects."""
+    kind = obj["kind"]
+    if kind in FIRST_KINDS:
+        return FIRST_KINDS.index(kind)
+    last = len(FIRST_KINDS)
+    return last + 1 if kind in LIMITING_KINDS else last if _uid(obj) else last + 2
 
 
 def _restore_devices(api: ApiServer, obj: Object, new_uids: dict[str, str]) -> None:
@@ -170,8 +188,14 @@ def _with_pools(found: Iterable[SourceObject]) -> Iterator[SourceObject]:
                 yield origin, objects.plain(each)
 
 
-def _add_object(api: ApiServer, origin: str, obj: Object, new_uids: dict[str, str]) -> bool:
-    """Create an object; whether it is new."""
+def _is_added(
+    api: ApiServer,
+    origin: str,
+    obj: Object,
+    new_uids: dict[str, str],
+    warn: Callable[[str], None],
+) -> bool:
+    """Create an object; whether it is new, and admitted."""
     meta: Any = obj.get("metadata")
     if not isinstance(meta, dict):
         raise ManifestError(f"{origin}, {obj['kind']}, metadata: is missing")
@@ -182,6 +206,9 @@ def _add_object(api: ApiServer, origin: str, obj: Object, new_uids: dict[str, st
             api.create(NAMESPACES, {"metadata": {"name": namespace}})
         existing = api.store.find(resource, namespace, meta.get("name", ""))
         new = existing or api.create(resource, with_new_references(obj, new_uids))
+    except ForbiddenError as error:
+        warn(f"{origin}: {error}")
+        return False
     except StatusError as error:
         raise ManifestError(f"{origin}: {error}") from None
     new_uids[_uid(obj)] = objects.uid(new)

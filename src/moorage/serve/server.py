@@ -65,7 +65,7 @@ async def serve(options: ServeOptions, say: Callable[[str], None]) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
     async with http_server.running(app, shutdown_seconds=SHUTDOWN_SECONDS) as runner:
-        _add_initial_objects(api, options)
+        _add_initial_objects(api, options, lambda text: say(f"warning: {text}"))
         control_plane = ControlPlane(
             api,
             chosen,
@@ -97,8 +97,10 @@ def open_api(data_dir: Path | None) -> ApiServer:
     return ApiServer(store, now=now, random=random)
 
 
-def _add_initial_objects(api: ApiServer, options: ServeOptions) -> None:
-    initial_objects.add_objects(api, options.found)
+def _add_initial_objects(
+    api: ApiServer, options: ServeOptions, warn: Callable[[str], None]
+) -> None:
+    initial_objects.add_objects(api, options.found, warn)
     count = options.node_count
     if count is None:
         count = 0 if api.store.count(NODES) else DEFAULT_NODES

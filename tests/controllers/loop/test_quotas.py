@@ -55,6 +55,13 @@ def test_an_object_beyond_the_quota_is_refused(world):
         world.create("Secret", "d")
 
 
+def test_a_new_quota_applies_at_once(world):
+    world.create("ResourceQuota", "q", spec={"hard": {"secrets": "1"}})
+    world.create("Secret", "a")
+    with pytest.raises(ForbiddenError, match="used: secrets=1, limited: secrets=1"):
+        world.create("Secret", "b")
+
+
 def test_amounts_have_to_be_stated(world):
     quota(world, cpu="1", limits_memory="1Gi")
     with pytest.raises(ForbiddenError, match="must specify cpu for: c; limits"):
