@@ -165,6 +165,8 @@ def test_error_messages_are_one_line(tmp_path, given, message):
         pytest.param("{", "yaml: line", id="not YAML"),
         pytest.param("- a\n", "expected a mapping", id="a list"),
         pytest.param("", "expected a mapping", id="empty"),
+        pytest.param('{"a":' * 100_000, "nested too deeply", id="very deep JSON"),
+        pytest.param("[" * 100_000, "nested more than 100 levels", id="very deep YAML"),
     ],
 )
 def test_invalid_files(tmp_path, text, message):

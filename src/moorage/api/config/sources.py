@@ -36,6 +36,8 @@ def parse(text: str) -> Any:
     if text.lstrip().startswith("{"):
         try:
             return plain(_parse_json(text))
+        except RecursionError:
+            raise ConfigError(["nested too deeply"]) from None
         except ValueError:
             pass  # YAML may begin with a brace, too.
     return plain(_parse_yaml(text))
