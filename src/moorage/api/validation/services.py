@@ -130,6 +130,8 @@ def _docker_config(value: object, path: str) -> FieldErrors:
     try:
         text = base64.b64decode(str(value)).decode()
         json.loads(text)
+    except RecursionError:
+        yield fe.invalid(path, "<secret contents redacted>", "exceeded max depth")
     except (binascii.Error, ValueError) as error:
         at = getattr(error, "pos", None)
         if at is None:
