@@ -250,4 +250,6 @@ def _status(
         observedGeneration=objects.generation(workload),
     )
     yield from writes.update_if_changed(workload, changed)
-    yield from writes.requeue(pods.next_available_at(running, min_ready, now))
+    # A surging pod is not the oldest one of its node, and its predecessor waits for it.
+    every = [pod for found in by_node.values() for pod in found]
+    yield from writes.requeue(pods.next_available_at(every, min_ready, now))

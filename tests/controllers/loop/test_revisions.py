@@ -108,6 +108,19 @@ def test_daemon_set_with_a_surge_starts_the_new_pod_first(world):
     assert most == 3
 
 
+def test_daemon_set_with_a_surge_waits_for_min_ready_seconds_only(world):
+    world.nodes(1)
+    strategy = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}
+    fields = workload("web", updateStrategy=strategy, minReadySeconds=10)
+    world.create("DaemonSet", "web", **fields)
+    world.run(20)
+    world.change("DaemonSet", "web", template=template(LABELS, "web:2"))
+    world.run(8)
+    assert images(world.running(**LABELS)) == ["web:1", "web:2"]
+    world.run(8)
+    assert images(world.running(**LABELS)) == ["web:2"]
+
+
 def test_stateful_set_replaces_as_many_pods_as_may_be_unavailable(world):
     world.nodes(2)
     rolling = {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 2}}
