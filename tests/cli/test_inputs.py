@@ -137,6 +137,17 @@ def test_limits_of_a_quota_that_are_not_applied_are_named(run, write, make_node)
     )
 
 
+def test_an_unknown_runtime_class_is_named(run, write, make_pod, make_node):
+    kata = {"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": "kata"}}
+    pods = [make_pod(name, runtimeClassName=name) for name in ("kata", "gvisor")]
+    file = write("a.yaml", make_node("n"), *pods, kata | {"handler": "kata"})
+    assert run("simulate", "-f", file).stderr == (
+        f'moorage: warning: {file}, document 3, Pod default/gvisor: no RuntimeClass "gvisor" is '
+        "among the objects, so an API server would refuse the pods; no overhead and no node "
+        "selector are assumed\n"
+    )
+
+
 def test_refused_pods_are_listed(run, write, make_node, make_pod):
     quota = limited("ResourceQuota") | {"spec": {"hard": {"pods": "1"}}}
     file = write("a.yaml", make_node("n"), make_pod("p"), make_pod("q"), quota, WEB)

@@ -9,7 +9,7 @@ from moorage.api import texts, workloads
 from moorage.api.admission import SYSTEM_PRIORITIES
 from moorage.api.kinds import READ
 from moorage.api.pod import Pod, PodSpec
-from moorage.api.policy import PriorityClass, ResourceQuota
+from moorage.api.policy import PriorityClass, ResourceQuota, RuntimeClass
 from moorage.api.workloads import CronJob, PodTemplateSpec
 
 if TYPE_CHECKING:
@@ -77,6 +77,22 @@ def assume_priorities(manifest: "Manifest", known: "Iterable[KubeObject]" = ()) 
         manifest.warnings.append(
             f'{places[0]}{more}: no PriorityClass "{name}" is among the objects, so an API server '
             "would refuse the pods; priority 0 is assumed"
+        )
+
+
+def unknown_runtime_classes(manifest: "Manifest") -> Iterator[str]:
+    """Runtime classes of new pods that are not among the objects."""
+    known = {obj.name for obj in manifest.objects if isinstance(obj, RuntimeClass)}
+    missing: dict[str, list[str]] = {}
+    for obj in manifest.everything:
+        spec = None if obj.uid else _pod_spec(obj)
+        if spec is not None and spec.runtime_class_name not in ("", *known):
+            missing.setdefault(spec.runtime_class_name, []).append(manifest.location(obj))
+    for name, places in missing.items():
+        more = f" and {len(places) - 1:,} more" if len(places) > 1 else ""
+        yield (
+            f'{places[0]}{more}: no RuntimeClass "{name}" is among the objects, so an API server '
+            "would refuse the pods; no overhead and no node selector are assumed"
         )
 
 

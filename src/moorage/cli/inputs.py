@@ -46,6 +46,7 @@ def cluster(paths: "Iterable[str]") -> "Manifest":
     cautions.assume_priorities(found)
     found.warnings += cautions.not_applied(found)
     found.warnings += cautions.not_counted(found)
+    found.warnings += cautions.unknown_runtime_classes(found)
     remark(found)
     return found
 
