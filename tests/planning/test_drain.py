@@ -47,7 +47,7 @@ def test_what_does_not_fit_elsewhere_stays_pending():
         pytest.param({"minAvailable": "100%"}, [], ["w0", "w1"], id="all of them, in percent"),
         pytest.param({"maxUnavailable": 1}, ["w0", "w1"], [], id="one after the other"),
         pytest.param({"minAvailable": "34%"}, ["w0", "w1"], [], id="two of three, rounded up"),
-        pytest.param({}, ["w0", "w1"], [], id="says nothing: one has to stay"),
+        pytest.param({}, [], ["w0", "w1"], id="without a limit it allows nothing"),
     ],
 )
 def test_budgets(limits, moved, held_up):
@@ -90,6 +90,15 @@ def test_an_unready_pod_costs_a_budget_nothing():
     objects = [node("a"), node("b"), web("w0", "a") | {"status": unready}, web("w1", "b")]
     got = drain([*objects, budget("pdb", WEB, minAvailable=1)], ["a"])
     assert moves(got) == {"w0": "b"}
+
+
+@pytest.mark.parametrize(("policy", "goes"), [("AlwaysAllow", True), ("IfHealthyBudget", False)])
+def test_an_unready_pod_of_a_budget_that_does_not_hold(policy, goes):
+    unready = {"phase": "Running", "conditions": [{"type": "Ready", "status": "False"}]}
+    objects = [node("a"), node("b"), web("w0", "a") | {"status": unready}]
+    limits = {"minAvailable": 1, "unhealthyPodEvictionPolicy": policy}
+    got = drain([*objects, budget("pdb", WEB, **limits)], ["a"])
+    assert moves(got) == ({"w0": "b"} if goes else {})
 
 
 def test_two_budgets_for_one_pod_are_refused_by_the_eviction_api():

@@ -12,9 +12,11 @@ from moorage.api.devices import ResourceClaim
 from moorage.api.node import Node
 from moorage.api.pod import Pod
 from moorage.api.pod_groups import PodGroup
+from moorage.cluster.status_errors import TooManyRequestsError
 from moorage.errors import InputError
 from moorage.scenarios import reading
 from moorage.scenarios.play import Play
+from moorage.sim.run import Simulation
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "scenarios"
 
@@ -116,6 +118,30 @@ def test_a_drain_minds_disruption_budgets():
     assert len(times) == len(set(times)) > 1, "one at a time"
     blocked = play(pool(1, "4"), DEPLOYMENT, budget, events=events)
     assert len(blocked.result.disruptions) == 1
+
+
+def test_a_drain_waits_for_the_disruption_controller_and_marks_the_pods():
+    budget = {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": "web", "namespace": "default"},
+        "spec": {"minAvailable": "50%", "selector": {"matchLabels": {"app": "web"}}},
+    }
+    sim = Simulation([pool(1), DEPLOYMENT, budget])
+    sim.run(until=60)
+    status = sim.read("PodDisruptionBudget", "default", "web")["status"]
+    assert (status["disruptionsAllowed"], status["expectedPods"]) == (2, 4)
+    first, second, third, _ = sim.placements
+    sim.evict(*first.split("/"))
+    sim.evict(*second.split("/"))
+    (condition,) = (
+        each
+        for each in sim.read("Pod", *first.split("/"))["status"]["conditions"]
+        if each["type"] == "DisruptionTarget"
+    )
+    assert condition["reason"] == "EvictionByEvictionAPI"
+    with pytest.raises(TooManyRequestsError, match="disruption budget"):
+        sim.evict(*third.split("/"))
 
 
 def test_a_node_that_fails_takes_its_pods_along_and_comes_back():

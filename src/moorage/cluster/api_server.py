@@ -224,7 +224,8 @@ class ApiServer:
         pod = self.store.get(PODS, namespace, name)
         # Raises what the deletion below would raise, before the budget is charged.
         delete.delete_object(PODS, pod, options or DeleteOptions(), self.now())
-        budget = eviction.charged_budget(self.store, pod)
+        budgets = self.store.each(DISRUPTION_BUDGETS)
+        budget = eviction.charged_budget(budgets, pod, self.store.clock())
         if dry_run:
             return
         if budget is not None:

@@ -5,7 +5,8 @@ A percentage, or `maxUnavailable`, is a share of the replicas of the pods' contr
 deleted, or for two minutes.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
 
 from moorage.api import timestamps
 from moorage.controllers import objects, pods, writes
@@ -18,30 +19,63 @@ EVICTION_SECONDS = 120.0
 SCALED = ("apps/ReplicaSet", "apps/StatefulSet", "apps/Deployment", "ReplicationController")
 
 
+class BudgetFigures(NamedTuple):
+    """How many pods are healthy, have to be healthy, and are expected."""
+
+    healthy: int
+    desired: int
+    expected: int
+
+    @property
+    def allowed(self) -> int:
+        """How many pods may be evicted now."""
+        return max(0, self.healthy - self.desired) if self.expected > 0 else 0
+
+
+def figures(
+    min_available: int | str | None,
+    max_unavailable: int | str | None,
+    *,
+    healthy: int,
+    covered: int,
+    expected: Callable[[], int],
+) -> BudgetFigures:
+    """The figures of a budget that covers so many pods; without a limit it allows nothing."""
+    if max_unavailable is not None:
+        total = expected()
+        missing = objects.int_or_percent(max_unavailable, total, round_up=True)
+        return BudgetFigures(healthy, max(0, total - missing), total)
+    if isinstance(min_available, int):
+        return BudgetFigures(healthy, min_available, covered)
+    if min_available is not None:
+        total = expected()
+        desired = objects.int_or_percent(min_available, total, round_up=True)
+        return BudgetFigures(healthy, desired, total)
+    return BudgetFigures(healthy, 0, 0)
+
+
 def reconcile(budget: Object, index: ObjectIndex, now: float) -> Iterator[Write]:
     """Set the status: how many pods are healthy, have to be, and may be evicted."""
     selector, spec = objects.selector(budget), objects.spec(budget)
     covered = index.selected_pods(objects.namespace(budget), selector)
-    expected = expected_pods(covered, index)
-    min_available = spec.get("minAvailable")
-    if isinstance(min_available, int):
-        desired, total = min_available, len(covered)
-    elif min_available is not None:
-        desired, total = objects.int_or_percent(min_available, expected, round_up=True), expected
-    else:
-        missing = objects.int_or_percent(spec.get("maxUnavailable"), expected, round_up=True)
-        desired, total = max(0, expected - missing), expected
     granted = _granted_evictions(budget, covered, now)
     healthy = sum(
         pods.is_ready(pod) and pods.is_active(pod) and objects.name(pod) not in granted
         for pod in covered
     )
-    allowed = max(0, healthy - desired) if total > 0 else 0
+    found = figures(
+        spec.get("minAvailable"),
+        spec.get("maxUnavailable"),
+        healthy=healthy,
+        covered=len(covered),
+        expected=lambda: expected_pods(covered, index),
+    )
+    allowed = found.allowed
     changed = objects.with_status(
         budget,
-        currentHealthy=healthy,
-        desiredHealthy=desired,
-        expectedPods=total,
+        currentHealthy=found.healthy,
+        desiredHealthy=found.desired,
+        expectedPods=found.expected,
         disruptionsAllowed=allowed,
         disruptedPods=granted or None,
         observedGeneration=objects.generation(budget),

@@ -22,7 +22,7 @@ from moorage.cluster import status_errors
 from moorage.cluster.controller_loop import ControllerLoop
 from moorage.cluster.objects import validation
 from moorage.cluster.status_errors import ForbiddenError
-from moorage.cluster.verbs import update
+from moorage.cluster.verbs import eviction, update
 from moorage.controllers import (
     cron_job,
     daemon_set,
@@ -317,6 +317,15 @@ class ControllerHost:
         self._drop(found)
         self._loop.process_changes()
         return True
+
+    def charge_eviction(self, pod: Pod) -> None:
+        """Count an eviction against the pod's budget; raises TooManyRequestsError."""
+        budgets = self.index.all(disruption_budget.KIND, pod.namespace)
+        at = timestamps.to_text(self._now())
+        charged = eviction.charged_budget(budgets, self.index.view(pod), at) if budgets else None
+        if charged is not None:
+            self.update(charged)
+            self._loop.process_changes()
 
     def held_back(self) -> dict[str, tuple[str, int]]:
         """StatefulSets with the pod that they wait for, and how many pods come after it."""

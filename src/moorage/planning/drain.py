@@ -19,7 +19,6 @@ from moorage.api.pod import Pod
 from moorage.controllers import cordon
 from moorage.errors import InputError
 from moorage.planning import budgets
-from moorage.planning.budgets import BudgetState
 from moorage.planning.input_cluster import (
     MIRROR,
     InputCluster,
@@ -231,8 +230,8 @@ class _Draining:
         gone: list[Pod] = []
         kept: list[Pod] = []
         for pod in self._remaining:
-            matching = [] if budgets.is_exempt(pod) else budgets.of(pod, self._budgets)
-            is_blocked = len(matching) > 1 or (matching and not _charge(matching[0], pod))
+            matching = budgets.of(pod, self._budgets)
+            is_blocked = len(matching) > 1 or (matching and not matching[0].charge(pod))
             (kept if is_blocked else gone).append(pod)
         self._remaining = kept
         for pod in gone:
@@ -241,12 +240,12 @@ class _Draining:
 
     def _count(self) -> None:
         """Update the budgets; pending replacements are expected pods, but not healthy."""
-        by_namespace: dict[str, list[Pod]] = {budget.namespace: [] for budget in self._budgets}
+        by_namespace: dict[str, list[Pod]] = {each.budget.namespace: [] for each in self._budgets}
         for pod in (*self._packing.running, *self._packing.waiting):
             if pod.namespace in by_namespace:
                 by_namespace[pod.namespace].append(pod)
         for budget in self._budgets:
-            budget.count(by_namespace[budget.namespace])
+            budget.count(by_namespace[budget.budget.namespace])
 
     def _evict(self, pod: Pod) -> None:
         self._packing.remove(pod)
@@ -280,9 +279,9 @@ class _Draining:
 
     def _blocked(self, pod: Pod) -> RemainingPod:
         matching = budgets.of(pod, self._budgets)
-        names = tuple(budget.key for budget in matching)
-        budget = matching[0]
-        reason = SPENT.format(budget.key, budget.spec_text, budget.healthy, budget.selected)
+        names = tuple(each.budget.key for each in matching)
+        first = matching[0]
+        reason = SPENT.format(names[0], first.spec_text, first.healthy, first.selected)
         if len(matching) > 1:
             reason = SEVERAL.format(", ".join(names))
         return RemainingPod(pod.key, pod.node_name, reason, names)
@@ -291,16 +290,3 @@ class _Draining:
 def _staying(pod: Pod) -> RemainingPod:
     reason = MIRROR_POD if MIRROR in pod.metadata.annotations else DAEMON
     return RemainingPod(pod.key, pod.node_name, reason)
-
-
-def _charge(budget: BudgetState, pod: Pod) -> bool:
-    """Charge a pod to a budget; False if the budget is spent.
-
-    An unready pod costs nothing while the budget holds, because it is not counted as healthy.
-    """
-    if not budgets.is_healthy(pod):
-        return budget.healthy >= budget.desired > 0 or budget.allowed > 0
-    if not budget.allowed:
-        return False
-    budget.healthy -= 1
-    return True

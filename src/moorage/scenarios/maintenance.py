@@ -1,6 +1,6 @@
 """NodeMaintenance: drains nodes, fails nodes, and brings them back.
 
-A drain cordons the node and evicts its pods as far as disruption budgets allow; blocked evictions
+A drain cordons the node and evicts its pods, by the rules of the eviction API; blocked evictions
 are retried after five seconds at first and less often later. DaemonSet pods stay. A failed node is
 deleted at once with its pods; Kubernetes waits five minutes before it evicts them.
 """
@@ -14,10 +14,9 @@ from msgspec.structs import replace
 from moorage.api.meta import ObjectMeta
 from moorage.api.node import Node
 from moorage.api.pod import Pod
-from moorage.api.policy import PodDisruptionBudget
+from moorage.cluster.status_errors import StatusError
 from moorage.controllers import cordon
 from moorage.errors import InputError
-from moorage.planning import budgets
 from moorage.planning.input_cluster import belongs_to_node
 from moorage.scenarios.plan import DrainNodes, FailNodes, NodeAction
 from moorage.sim.results.result import DRAIN, NODE_FAILURE, Disruption
@@ -98,19 +97,13 @@ class NodeMaintenance:
             pod for pod in self._on(drained) if not pod.is_terminating and not belongs_to_node(pod)
         ]
         blocked = False
-        active = [pod for pod in self._cluster.active(Pod) if not pod.is_terminating]
-        counted = budgets.read(self._cluster.all(PodDisruptionBudget))
-        for budget in counted:
-            budget.count(active)
         for pod in leaving:
-            matching = budgets.of(pod, counted)
-            if any(budget.allowed < 1 for budget in matching):
+            try:
+                self._simulation.evict(pod.namespace, pod.name)
+            except StatusError:
                 blocked = True
-                continue
-            for budget in matching:
-                budget.healthy -= 1
-            self._record(pod, DRAIN)
-            self._cluster.delete(Pod, pod.key, self._simulation.now)
+            else:
+                self._record(pod, DRAIN)
         if blocked:
             later = min(2 * retry_seconds, LONGEST_RETRY_SECONDS)
             again = partial(self._evict, names, later)

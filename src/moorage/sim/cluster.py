@@ -34,6 +34,7 @@ RESOURCE_OF = {
 }
 DEFAULT_NAMESPACE = "default"
 SCHEDULED = convert(binding.SCHEDULED, Condition)
+READY = Condition(type="Ready", status="True")
 GATED = convert(create.GATED, Condition)
 
 
@@ -272,7 +273,10 @@ def _merged(old: T, new: T) -> T:
 
 
 def _initialized(obj: T, now: float) -> T:
-    """An object as it is stored on creation: a pod becomes Pending, and gated if it has gates."""
+    """An object as it is stored on creation: a pod becomes Pending, and gated if it has gates.
+
+    A pod that runs already is ready, unless its status says something else.
+    """
     if not isinstance(obj, Pod):
         return obj
     status = obj.status
@@ -280,6 +284,8 @@ def _initialized(obj: T, now: float) -> T:
         status = replace(status, phase="Pending")
     if obj.spec.scheduling_gates and not obj.node_name:
         status = replace(status, conditions=with_condition(status.conditions, GATED, now))
+    if status.phase == "Running" and obj.condition("Ready") is None:
+        status = replace(status, conditions=with_condition(status.conditions, READY, now))
     return obj if status is obj.status else replace(obj, status=status)
 
 

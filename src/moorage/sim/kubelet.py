@@ -36,9 +36,8 @@ from moorage.controllers.kubelet import (
 from moorage.core.observations import Added, Deleted, Observation, Updated
 from moorage.errors import InputError
 from moorage.sim.clock import Clock, timestamp
-from moorage.sim.cluster import MemoryCluster, is_protected, with_condition
+from moorage.sim.cluster import READY, MemoryCluster, is_protected, with_condition
 
-READY = Condition(type="Ready", status="True")
 NOT_READY = Condition(type="Ready", status="False")
 
 

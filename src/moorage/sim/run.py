@@ -13,12 +13,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, convert
 
 from moorage.api import config as configuration
 from moorage.api import defaults, manifests
 from moorage.api.kinds import KINDS
-from moorage.api.meta import KubeObject
+from moorage.api.meta import Condition, KubeObject
 from moorage.api.pod import Pod
 from moorage.api.policy import LimitRange, PriorityClass, ResourceQuota, RuntimeClass
 from moorage.api.server_requests import EmitEvent
@@ -26,7 +26,7 @@ from moorage.api.storage import StorageClass
 from moorage.cluster import status_errors
 from moorage.cluster.objects import validation
 from moorage.cluster.status_errors import NotFoundError
-from moorage.cluster.verbs import admission, delete
+from moorage.cluster.verbs import admission, delete, eviction
 from moorage.core.extenders import ExtenderClient
 from moorage.core.journal import Journal
 from moorage.core.scheduler import Scheduler
@@ -58,6 +58,7 @@ Progress = Callable[[int, int], None]
 Act = Callable[[], object]
 
 CYCLES_PER_PROGRESS = 100
+DISRUPTION_TARGET = convert(eviction.DISRUPTION_TARGET, Condition)
 
 _ORDER = {kind.struct: index for index, kind in enumerate(KINDS.values())}
 
@@ -169,6 +170,15 @@ class Simulation:
             struct, key = _struct_and_key(kind, namespace, name)
             delete.check_deletable(RESOURCE_OF[struct], name)
             self.cluster.delete(struct, key, self.now)
+        self._quiescence.changed(may_help_pods=True)
+
+    def evict(self, namespace: str, name: str) -> None:
+        """Delete a pod as `kubectl drain` does; refused if its disruption budget is spent."""
+        pod = self.cluster.existing(Pod, f"{namespace or 'default'}/{name}")
+        self._controllers.host.charge_eviction(pod)
+        if pod.node_name:
+            self.cluster.patch_status(pod.key, pod.uid, self.now, condition=DISRUPTION_TARGET)
+        self.cluster.delete(Pod, pod.key, self.now)
         self._quiescence.changed(may_help_pods=True)
 
     def scale(self, kind: str, namespace: str, name: str, replicas: int) -> None:
