@@ -30,6 +30,13 @@ EQUIVALENT = (
         "tickets have to differ, no matter in which order",
     ),
     Equivalent(
+        "core/heap.py",
+        "Heap.push",
+        "self._serial += 1",
+        "self._serial += 2",
+        "serial numbers have to grow, no matter by how much",
+    ),
+    Equivalent(
         "core/pod_group_cycle.py",
         "PodGroupCycle._count",
         "return placement_counts.count(decision, len(members), placements)",

@@ -172,6 +172,9 @@ def test_a_late_update_of_a_former_pod_does_not_replace_the_present_one(machine)
     run.add(versioned(POD, 5), versioned(present, 8))
     run.update(versioned(POD, 5))
     assert (run.where(POD), run.where(present)) == (None, "active")
+    run.delete(versioned(present, 9))
+    run.update(versioned(POD, 5))
+    assert (run.where(POD), run.where(present)) == (None, None)
 
 
 def test_a_pod_is_deleted_before_it_was_seen(machine):
