@@ -143,7 +143,7 @@ def test_a_list_with_a_later_version_and_older_objects_overrules():
         listed(pod("a", 20), pod("b", 21), pod("c", 5), version="30"),
         [line("DELETED", pod("c", 31)), gone()],
         listed(pod("a", 4), pod("b", 3, uid="earlier"), pod("c", 5), pod("d", 35), version="40"),
-        count=4,
+        count=12,
     )
     scheduler = Scheduler()
     for observation in found:

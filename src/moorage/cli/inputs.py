@@ -1,5 +1,6 @@
 """The objects that commands read: from files, or from a live cluster."""
 
+import gc
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -41,6 +42,8 @@ def cluster(paths: "Iterable[str]") -> "Manifest":
         if size > LARGE_BYTES:
             status.say_at_once(f"{size / 1e6:,.0f} MB")
         found = manifests.load(paths, validate(), fetch)
+    if size > LARGE_BYTES:
+        gc.freeze()  # The objects live as long as the command: looking at them again takes long.
     found.objects, note = node_defaults.complete(found.objects)
     found.notes += [note] if note else []
     cautions.assume_priorities(found)

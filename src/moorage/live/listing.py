@@ -7,6 +7,7 @@ import msgspec
 from msgspec import Struct, structs
 
 from moorage.api.kinds import ADMISSION, KINDS, Kind
+from moorage.api.manifests.shared_parts import SharedParts
 from moorage.api.meta import KubeObject
 from moorage.errors import InputError
 from moorage.live import api_errors, kinds, logs, paths, wire
@@ -86,6 +87,7 @@ async def list_all(
 ) -> tuple[list[KubeObject], str]:
     """All objects of a kind from one consistent snapshot, and the list's resourceVersion."""
     objects: list[KubeObject] = []
+    parts = SharedParts()
     continued = ""
     while True:
         path = paths.query(
@@ -102,7 +104,7 @@ async def list_all(
                 return await list_all(client, kind, log, page_size=0)
             raise
         page = wire.decode_page(body, kind, log)
-        objects += page.items or ()
+        objects += map(parts.share, page.items or ())
         continued = page.metadata.continue_
         if not continued:
             return objects, page.metadata.resource_version
