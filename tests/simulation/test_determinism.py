@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from tests import storm
 
+from moorage.framework.views.template import TemplateViews
 from moorage.sim import trace
 from moorage.sim.run import Simulation
 
@@ -38,6 +39,56 @@ def test_the_same_seed_gives_the_same_run(seed):
 
 def test_another_seed_gives_another_run():
     assert record(storm.run(1)) != record(storm.run(2))
+
+
+def test_repeated_decisions_change_nothing(monkeypatch):
+    """Equal pods that are decided from the last decision leave the same journal as anew."""
+    repeats, repeat = [], TemplateViews.repeat
+
+    def counted(views):
+        repeats.append(repeat(views))
+        return repeats[-1]
+
+    monkeypatch.setattr(TemplateViews, "repeat", counted)
+    with_repeats = [record(deploy(seed)) for seed in range(3)]
+    with_repeats += [record(storm.run(seed)) for seed in range(12)]
+    assert sum(each is not None for each in repeats) > 500
+    monkeypatch.setattr(TemplateViews, "repeat", lambda views: None)
+    anew = [record(deploy(seed)) for seed in range(3)]
+    anew += [record(storm.run(seed)) for seed in range(12)]
+    assert with_repeats == anew
+
+
+def deploy(seed):
+    """Pods of two sizes, each many times, on nodes of two sizes; all of them are placed."""
+    nodes = [
+        {
+            "kind": "Node",
+            "apiVersion": "v1",
+            "metadata": {"name": f"n{i}", "labels": {"topology.kubernetes.io/zone": f"z{i % 3}"}},
+            "status": {"allocatable": {"cpu": ("4", "8")[i % 2], "memory": "32Gi", "pods": "110"}},
+        }
+        for i in range(20)
+    ]
+    pods = [
+        pod(f"{cpu}-{i}", cpu)
+        for cpu, count in (("100m", 200), ("300m", 150))
+        for i in range(count)
+    ]
+    sim = Simulation([*nodes, *pods], seed=seed, trace=True)
+    sim.run()
+    assert len(sim.placements) == len(pods)
+    return sim
+
+
+def pod(name, cpu):
+    container = {"name": "c", "image": "c", "resources": {"requests": {"cpu": cpu}}}
+    return {
+        "kind": "Pod",
+        "apiVersion": "v1",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {"containers": [container]},
+    }
 
 
 def test_the_hash_seed_does_not_matter():

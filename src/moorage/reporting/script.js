@@ -4,10 +4,10 @@ for (const figure of document.querySelectorAll("figure")) {
   const data = figure.querySelector("script[type='application/json']");
   if (!data) continue;
   const { times, series, unit } = JSON.parse(data.textContent);
-  const told = document.createElement("div");
-  told.className = "told";
-  told.hidden = true;
-  figure.append(told);
+  const tooltip = document.createElement("div");
+  tooltip.className = "tooltip";
+  tooltip.hidden = true;
+  figure.append(tooltip);
   const number = new Intl.NumberFormat("en", { maximumFractionDigits: 1 });
   const clock = (seconds) => {
     const part = (value) => String(Math.floor(value)).padStart(2, "0");
@@ -19,7 +19,7 @@ for (const figure of document.querySelectorAll("figure")) {
     line.setAttribute("class", "pointer");
     svg.append(line);
     const hide = () => {
-      told.hidden = true;
+      tooltip.hidden = true;
       line.setAttribute("d", "");
     };
     svg.addEventListener("pointerleave", hide);
@@ -32,14 +32,14 @@ for (const figure of document.querySelectorAll("figure")) {
       let place = times.findIndex((time) => time > moment) - 1;
       if (place < 0) place = times.length - 1;
       line.setAttribute("d", `M${x} ${top}V${floor}`);
-      told.textContent = [clock(times[place])]
+      tooltip.textContent = [clock(times[place])]
         .concat(series.map(([name, values]) => `${name} ${number.format(values[place])}`))
         .join(" · ") + ` ${unit}`;
-      told.hidden = false;
+      tooltip.hidden = false;
       const outer = figure.getBoundingClientRect();
-      const room = outer.width - told.offsetWidth - 8;
-      told.style.left = `${Math.max(8, Math.min(room, event.clientX - outer.left + 12))}px`;
-      told.style.top = `${box.top - outer.top + 4}px`;
+      const room = outer.width - tooltip.offsetWidth - 8;
+      tooltip.style.left = `${Math.max(8, Math.min(room, event.clientX - outer.left + 12))}px`;
+      tooltip.style.top = `${box.top - outer.top + 4}px`;
     });
   }
 }

@@ -88,7 +88,7 @@ def make_node(
     images: Mapping[str, int] | None = None,
     features: Iterable[str] = (),
 ) -> Node:
-    """A node; unless told otherwise with 4 CPUs, 32 GiB and room for 110 pods.
+    """A node, by default with 4 CPUs, 32 GiB and room for 110 pods.
 
     `images` maps names to sizes in bytes. A label whose value is None is left out.
     """
