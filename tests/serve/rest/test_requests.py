@@ -688,3 +688,15 @@ def test_a_new_default_of_a_definition_is_in_stored_objects(server):
     assert changed.status == 200
     assert server.get(f"{hats}/h").json["a"] == "A"
     assert server.get(hats).json["items"][0]["a"] == "A"
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        ("/healthz", "ok"),
+        ("/livez/ping", "ok"),
+        ("/readyz?verbose", "[+]ping ok\n[+]store ok\nreadyz check passed\n"),
+    ],
+)
+def test_health(server, path, text):
+    assert server.get(path).body.decode() == text

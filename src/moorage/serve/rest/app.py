@@ -255,10 +255,12 @@ class RequestRouter:
         """Health, version, discovery and OpenAPI; None for any other path."""
         registry, accept = self._api.registry, request.headers.get("Accept", "")
         match path.strip("/").split("/"):
-            case ["healthz" | "livez" | "readyz"]:
+            case ["healthz" | "livez" | "readyz" as probe, *checks] if checks in ([], ["ping"]):
                 if self._api.store.failure is not None:
                     raise self._api.store.failure
-                return web.Response(text="ok")
+                verbose = f"[+]ping ok\n[+]store ok\n{probe} check passed\n"
+                is_verbose = "verbose" in request.query and not checks
+                return web.Response(text=verbose if is_verbose else "ok")
             case ["version"]:
                 return responses.json(VERSION)
             case ["configz"] if self._configuration is not None:

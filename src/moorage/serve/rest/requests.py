@@ -155,7 +155,7 @@ def invalid_options(kind: str, reason: str, field: str, text: str) -> InvalidErr
     return InvalidError(message, options, causes=[cause])
 
 
-_OPTIONS = {"POST": "CreateOptions", "PUT": "UpdateOptions", "PATCH": "PatchOptions"}
+OPTIONS = {"POST": "CreateOptions", "PUT": "UpdateOptions", "PATCH": "PatchOptions"}
 
 
 def is_dry_run(request: web.Request) -> bool:
@@ -163,7 +163,7 @@ def is_dry_run(request: web.Request) -> bool:
     value = request.query.get("dryRun", "")
     if value not in ("", "All"):
         text = f'Unsupported value: ["{value[:60]}"]: supported values: "All"'
-        kind = _OPTIONS.get(request.method, "DeleteOptions")
+        kind = OPTIONS.get(request.method, "DeleteOptions")
         raise invalid_options(kind, "FieldValueNotSupported", "dryRun", text)
     return value == "All"
 
@@ -295,7 +295,8 @@ def _query_option(text: str, field: str) -> Any:
         try:
             return int(text[:20])
         except ValueError:
-            raise BadRequestError(f"{field}: has to be a number, is {text[:60]!r}") from None
+            why = f'strconv.ParseInt: parsing "{text[:60]}": invalid syntax'
+            raise BadRequestError(why) from None
     if field == "orphanDependents":
         return text.lower() in ("1", "t", "true", "")
     return text

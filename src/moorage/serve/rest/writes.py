@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+import msgspec
 from aiohttp import web
 
 from moorage.cluster.api_server import ApiServer
@@ -16,6 +17,7 @@ from moorage.controllers.objects import Object
 from moorage.serve.rest import lists, reads, requests, responses
 from moorage.serve.rest.lists import ListPage
 
+_MODES = (field_validation.IGNORE, field_validation.STRICT, field_validation.WARN)
 _MAX_MANAGER = 128
 
 
@@ -154,7 +156,12 @@ class WriteRequests:
         duplicates: Sequence[str] = (),
     ) -> Object:
         """The object without unknown fields; `fieldValidation` decides whether it is refused."""
-        mode = request.query.get("fieldValidation", field_validation.WARN)
+        mode = request.query.get("fieldValidation") or field_validation.WARN
+        if mode not in _MODES:
+            listed = ", ".join(f'"{each}"' for each in sorted(("", *_MODES)))
+            text = f'Unsupported value: "{mode[:60]}": supported values: {listed}'
+            kind = requests.OPTIONS[request.method]
+            raise requests.invalid_options(kind, "FieldValueNotSupported", "fieldValidation", text)
         applied = request.method == "PATCH" and requests.media_type(request) == patch.APPLY
         checked = field_validation.check_fields(
             self._api.store,
@@ -192,10 +199,15 @@ def _check_object_path(path: ResourcePath) -> None:
 def _manager(request: web.Request) -> str:
     """The field manager: the query parameter, else the first part of the user agent."""
     manager: str = request.query.get("fieldManager", "")
-    if len(manager) > _MAX_MANAGER or not manager.isprintable():
-        raise BadRequestError(
-            f"fieldManager: has to be at most {_MAX_MANAGER} printable characters"
-        )
+    kind = requests.OPTIONS.get(request.method, "CreateOptions")
+    if len(manager.encode()) > _MAX_MANAGER:
+        text = f"Too long: may not be more than {_MAX_MANAGER} bytes"
+        raise requests.invalid_options(kind, "FieldValueTooLong", "fieldManager", text)
+    if not manager.isprintable():
+        at, sign = next((i, c) for i, c in enumerate(manager) if not c.isprintable())
+        text = f"invalid character U+{ord(sign):04X} (at position {at})"
+        shown = f"Invalid value: {msgspec.json.encode(manager).decode()}: {text}"
+        raise requests.invalid_options(kind, "FieldValueInvalid", "fieldManager", shown)
     if manager or requests.media_type(request) == patch.APPLY:
         return manager
     return request.headers.get("User-Agent", "").partition("/")[0][:_MAX_MANAGER]
