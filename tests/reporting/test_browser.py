@@ -126,9 +126,9 @@ def test_figures_under_the_pointer(show, report):
     browser = show(report)
     chart = browser.find_element(By.CSS_SELECTOR, "figure svg.wide")
     ActionChains(browser).move_to_element(chart).perform()
-    told = browser.find_element(By.CSS_SELECTOR, "figure .told")
-    assert told.is_displayed()
-    assert "cpu" in told.text
+    tooltip = browser.find_element(By.CSS_SELECTOR, "figure .tooltip")
+    assert tooltip.is_displayed()
+    assert "cpu" in tooltip.text
     assert browser.get_log("browser") == []
 
 
