@@ -4,7 +4,7 @@ import pytest
 from tests.core.test_pod_group_cycle import member
 
 from moorage.core.group_preemption import NO_ROOM, LiveGroupTrial
-from moorage.core.group_results import Member
+from moorage.core.group_results import GroupResult, Member
 from moorage.core.queued_pod import QueuedPod
 from moorage.framework.status import SUCCESS
 from moorage.testing import make_node, make_pod
@@ -19,24 +19,23 @@ class Trials:
         self.tried = []
         self.fits = True
 
-    def try_all(self, members):
+    def try_all(self, members, now):
         for each, node in zip(members, NODES, strict=True):
             each.node, each.binding = node, object()
-        return SUCCESS
+        return GroupResult(SUCCESS)
 
-    def try_one(self, member):
+    def try_one(self, member, now):
         name = member.entry.pod.name
         self.tried.append(name)
         if self.fits:
             member.node, member.binding = NODES[int(name[1:])], object()
-        return self.fits
 
-    def assume(self, member):
+    def assume(self, member, now):
         member.binding = object()
-        return True
 
-    def withdraw(self, member):
-        member.binding = None
+    def withdraw(self, members, now):
+        for each in members:
+            each.binding = None
 
 
 @pytest.fixture
@@ -46,7 +45,7 @@ def trial(machine):
     run.add(*(make_pod(f"on-{name}", node=name) for name in NODES))
     table = run.scheduler.cluster.table
     members = [Member(QueuedPod(member(f"p{i}"), 0.0)) for i in range(2)]
-    trial = LiveGroupTrial(table, set(), members, Trials())
+    trial = LiveGroupTrial(table, set(), members, Trials(), 0.0)
     trial.placed = [[*table.placed[table.row_of[name]].values()] for name in NODES]
     for each in trial.placed:
         trial.remove(each)
