@@ -300,3 +300,18 @@ def test_claims_out_of_bounds():
     sim.run()
     why = "maximum storage usage per PersistentVolumeClaim is 5Gi, but request is 10Gi"
     assert [each.reason.partition(" is forbidden: ")[2] for each in sim.refusals] == [why, why]
+
+
+def test_a_set_of_a_live_cluster_does_not_get_pods_that_a_quota_refuses():
+    stored = {"resourceVersion": "1", "creationTimestamp": "2026-01-01T00:00:00Z"}
+    pods = []
+    owner = workload("ReplicaSet", 3)
+    owner["metadata"] = {**owner["metadata"], **stored, "uid": "set"}
+    reference = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "set"}
+    for i in range(2):
+        meta = {**stored, "uid": f"u{i}", "labels": LABELS}
+        meta["ownerReferences"] = [{**reference, "controller": True}]
+        pods.append(pod(f"web-{i}", meta=meta, nodeName="n"))
+    expanded = expansion(manifests.read([node(), quota(pods="2"), owner, *pods]).everything)
+    assert sum(obj.kind == "Pod" for obj in expanded.objects) == 2
+    assert [each[:4] for each in expanded.refusals] == [("ReplicaSet", "team", "web", 1)]

@@ -3,8 +3,9 @@
 import pytest
 
 from moorage.errors import InputError
+from moorage.expansion.refusals import Refusal
 from moorage.explaining import DryRun
-from moorage.explaining.selecting import select
+from moorage.explaining.selecting import refused, select
 
 
 def pod(pod_name, namespace="default", labels=None, node=None, **owner):
@@ -72,3 +73,24 @@ def test_errors(asked, problem):
     with pytest.raises(InputError) as caught:
         select(OBJECTS, **asked)
     assert str(caught.value).startswith(problem)
+
+
+REFUSALS = [
+    Refusal("ReplicaSet", "team", "api-6b7f9c4d8x", 2, "exceeded quota"),
+    Refusal("Deployment", "default", "web", 1, "exceeded quota"),
+    Refusal("Pod", "default", "p", 1, "exceeded quota"),
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "namespace", "found"),
+    [
+        pytest.param(None, None, ["api-6b7f9c4d8x", "web"], id="all workloads"),
+        pytest.param(None, "team", ["api-6b7f9c4d8x"], id="those of a namespace"),
+        pytest.param("deploy/web", None, ["web"], id="a workload"),
+        pytest.param("deployment/api", None, ["api-6b7f9c4d8x"], id="the set of a deployment"),
+        pytest.param("web", None, [], id="a pod"),
+    ],
+)
+def test_refused_workloads(name, namespace, found):
+    assert [each.name for each in refused(REFUSALS, name, namespace=namespace)] == found

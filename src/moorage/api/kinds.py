@@ -78,7 +78,8 @@ KINDS: dict[str, Kind] = {
     )
 }
 
-# Only admission reads them: a scheduler of a cluster sees pods that have been admitted.
+# Only admission reads them: a scheduler of a cluster sees pods that have been admitted. `explain`
+# and `snapshot` read them for the pods that controllers would create.
 ADMISSION = ("LimitRange", "ResourceQuota", "RuntimeClass")
 
 # Read, but not observed by a scheduler: `moorage.expansion` turns them into pods and nodes.

@@ -72,6 +72,8 @@ def explain(
         if not refused or pod is None:
             raise
         pods = []
+    if refused:  # The question is about what is missing, not about pods that run.
+        pods = [each for each in pods if not each.node_name]
     config, assumed = _configuration(config_file, live, pods, run.pods)
     run = run.with_config(config)
     if len(pods) == 1 and not refused:

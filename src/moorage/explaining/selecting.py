@@ -62,13 +62,13 @@ def refused(
 ) -> list[Refusal]:
     """The refused workloads of a question: all of them, or the named one."""
     kind, _, rest = (name or "").partition("/")
-    wanted = (_KIND.get(kind.lower()), rest)
+    wanted = _KIND.get(kind.lower(), "")
     return [
         each
         for each in refusals
         if not each.is_pod
         and namespace in (None, each.namespace)
-        and (name is None or (each.kind, each.name) == wanted)
+        and (name is None or _owns(wanted, rest, OwnerReference(kind=each.kind, name=each.name)))
     ]
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct, structs
 
-from moorage.api.kinds import ADMISSION, KINDS, Kind
+from moorage.api.kinds import KINDS, Kind
 from moorage.api.manifests.shared_parts import SharedParts
 from moorage.api.meta import KubeObject
 from moorage.errors import InputError
@@ -41,8 +41,6 @@ async def _read_cluster(connection: Connection) -> ClusterObjects:
     log = logs.named("reading")
     async with Client(connection, user_agent="reader") as client:
         for kind in KINDS.values():
-            if kind.name in ADMISSION:
-                continue
             try:
                 found, _ = await list_all(client, kind, log.bound(kind=kind.name))
             except (ApiError, wire.UnreadableError) as error:
