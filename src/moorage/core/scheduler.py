@@ -14,6 +14,7 @@ from random import Random
 
 from moorage.api import config
 from moorage.api.pod import Pod
+from moorage.api.server_requests import ResourceClaimRequest
 from moorage.core import invariants
 from moorage.core.bindings import Bindings
 from moorage.core.confirmations import Confirmations
@@ -213,7 +214,10 @@ class Scheduler:
         pod, result = decision.pod, decision.post_filter
         if result is not None:
             for request in result.requests:
-                self._outbox.add(request)
+                if isinstance(request, ResourceClaimRequest):
+                    self.undoing.begin((request,))
+                else:
+                    self._outbox.add(request)
             if result.nominated:
                 node, plugin = result.nominated, result.status.plugin
                 self.preemptions.begin(pod, node, result.victims, plugin, decision.profile, now)

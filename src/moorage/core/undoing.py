@@ -1,11 +1,12 @@
-"""Undoing: requests of `unreserve`, repeated until they are carried out.
+"""Undoing: requests of `unreserve` and `post_filter`, repeated until they are carried out.
 
 A failed binding may have written device claims. Until that is undone, the claims stay held in the
-cluster, so that no other pod gets their devices.
+cluster: no other pod gets their devices, and the pod itself is not bound with a claim that is about
+to be released.
 """
 
 from moorage.api.devices import ResourceClaim
-from moorage.api.server_requests import Request, ResourceClaimRequest
+from moorage.api.server_requests import DeallocateResourceClaim, Request, ResourceClaimRequest
 from moorage.core import updates
 from moorage.core.effects import Done, Failed, Outcome, Purpose
 from moorage.core.state import SchedulerState
@@ -21,6 +22,7 @@ class Undoing:
         self._state = state
         self._requests: dict[str, Request] = {}
         self._due: dict[str, float] = {}
+        self._held: set[str] = set()  # Requests for which a claim is held since `begin`.
         self._last = 0
 
     def __len__(self) -> int:
@@ -32,7 +34,17 @@ class Undoing:
             self._last += 1
             name = str(self._last)
             self._requests[name] = request
+            if isinstance(request, ResourceClaimRequest):
+                self._hold(name, request)
             self._send(name)
+
+    def _hold(self, name: str, request: ResourceClaimRequest) -> None:
+        cluster = self._state.cluster
+        known = cluster.get(ResourceClaim, request.key)
+        is_same = known is not None and known.uid == request.uid
+        if is_same and known is not None and not cluster.is_held(ResourceClaim, request.key):
+            cluster.hold(known, "")
+            self._held.add(name)
 
     def _send(self, name: str) -> None:
         self._state.outbox.add(self._requests[name], Purpose.UNDO, name)
@@ -40,7 +52,11 @@ class Undoing:
     def completed(self, name: str, outcome: Outcome, now: float) -> None:
         """Take the outcome of such a request."""
         request = self._requests[name]
-        is_done = isinstance(outcome, Done) or (isinstance(outcome, Failed) and outcome.missing)
+        # A deallocation that is refused came too late: the claim has changed.
+        ends = isinstance(request, DeallocateResourceClaim)
+        is_done = isinstance(outcome, Done) or (
+            isinstance(outcome, Failed) and (outcome.missing or ends)
+        )
         if not is_done:
             self._due[name] = now + RETRY_SECONDS
             return
@@ -55,6 +71,17 @@ class Undoing:
             else:
                 cluster.release(ResourceClaim, request.key)
         self.requeue(now)
+        if name in self._held:
+            self._held.discard(name)
+            self._requeue_users(request, now)
+
+    def _requeue_users(self, request: Request, now: float) -> None:
+        """Requeue pods of a claim that was held, whether it changed or not."""
+        assert isinstance(request, ResourceClaimRequest)
+        known = self._state.cluster.get(ResourceClaim, request.key)
+        if known is not None:
+            event = ClusterEvent(updates.resource_of(known), Action.UPDATE)
+            self._state.queue.move_all(event, None, known, now)
 
     def requeue(self, now: float) -> None:
         """Requeue pods that may use objects that are no longer held."""

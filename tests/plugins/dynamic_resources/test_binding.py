@@ -10,6 +10,7 @@ from moorage.api.meta import Condition
 from moorage.api.server_requests import (
     BindPod,
     CreateResourceClaim,
+    DeallocateResourceClaim,
     DeleteResourceClaim,
     EmitEvent,
     PatchPodStatus,
@@ -24,6 +25,7 @@ from moorage.core.scheduler import Scheduler
 WRITES = (
     BindPod,
     CreateResourceClaim,
+    DeallocateResourceClaim,
     DeleteResourceClaim,
     ReleaseResourceClaim,
     ReserveResourceClaim,
@@ -84,6 +86,8 @@ class Run:
         if isinstance(request, ReserveResourceClaim):
             ref = (request.pod.name, request.pod.uid)
             new = resource_claims.reserved(known, request.key, ref, request.allocation, "")
+        elif isinstance(request, DeallocateResourceClaim):
+            new = resource_claims.deallocated(known)
         else:
             new = resource_claims.released(known, request.pod.uid)
         return self.newer(new)
@@ -418,3 +422,37 @@ def test_a_special_claim_created_for_a_pod_that_was_preempted_is_deleted():
     run.answer()
     assert measured(run) == [("resourceclaim_creates_total", "success", 1.0)]
     assert run.requests == ["DeleteResourceClaim"]
+
+
+def test_a_claim_that_is_being_released_is_not_used():
+    """The pod is tried again first; with the reservation that it sees it would be bound."""
+    run = Run(ONE, make.claim("c"), make.pod("p", "c")).schedule()
+    run.answer(seen=True)
+    run.answer(Failed("the node is gone"))
+    assert run.requests == ["ReleaseResourceClaim"]
+    run.advance(20)
+    assert run.schedule().requests == ["ReleaseResourceClaim"]
+    run.answer(seen=True)
+    run.advance(20)
+    assert run.schedule().requests == ["ReserveResourceClaim"]
+
+
+@pytest.mark.parametrize("outcome", [Failed("conflict"), None], ids=["refused", "carried out"])
+def test_a_claim_that_is_being_deallocated_is_not_used(outcome):
+    run = Run(ONE, make.claim("c"), make.pod("p", "c")).schedule()
+    run.answer(seen=True)
+    run.answer(Failed("the node is gone"))
+    run.answer(seen=True)
+    run.advance(20)
+    node = run.scheduler.cluster.table.node("n1")
+    others = manifests.from_dicts([make.node("n2"), make.resource_slice("n2", make.devices(1))])
+    cordoned = replace(node, spec=replace(node.spec, unschedulable=True))
+    for obj in (cordoned, *defaults.complete(others)):
+        run.take(run.scheduler.observe(Added(obj), run.now))
+    assert run.schedule().requests == ["DeallocateResourceClaim"]
+    run.take(run.scheduler.observe(Updated(node), run.now))
+    run.advance(20)
+    assert run.schedule().requests == ["DeallocateResourceClaim"]
+    run.answer(outcome, performed=outcome is None, seen=True)
+    run.advance(20)
+    assert run.schedule().requests == ["ReserveResourceClaim"]
