@@ -89,11 +89,13 @@ class MemoryCluster:
 
     def create(self, obj: T, now: float) -> T:
         """Store an object; a missing name, UID and creation time are filled in."""
-        kind = KIND_OF[type(obj)]
-        obj = replace(obj, metadata=self._new_meta(obj.metadata, kind, now))
+        kind, given = KIND_OF[type(obj)], obj.metadata
+        obj = replace(obj, metadata=self._new_meta(given, kind, now))
         if obj.key in self._objects[type(obj)]:
             raise status_errors.already_exists(RESOURCE_OF[kind.struct], obj.name)
-        if why := self._refusal(obj):
+        # A given version shows that another server admitted the object.
+        meta = replace(obj.metadata, resource_version=given.resource_version)
+        if why := self._refusal(replace(obj, metadata=meta)):
             raise status_errors.forbidden(RESOURCE_OF[kind.struct], obj.name, why)
         self._uids.add(obj.uid)
         return self._put(None, _initialized(obj, now))
