@@ -15,7 +15,7 @@ from moorage.api.node import Node, NodePool
 from moorage.api.pod import Pod
 from moorage.api.policy import LimitRange, PriorityClass, ResourceQuota, RuntimeClass
 from moorage.api.storage import StorageClass
-from moorage.core.observations import Added, Deleted, Observation, Updated
+from moorage.core.observations import Deleted, Listed, Observation
 from moorage.expansion.host import ControllerHost
 from moorage.expansion.pools import nodes_of_pools
 from moorage.sim.clock import Clock
@@ -103,25 +103,20 @@ class Controllers:
         return timestamps.EPOCH_SECONDS + self._clock.now
 
     def _changed(self, observation: Observation) -> None:
-        match observation:
-            case Added(obj=obj) | Updated(obj=obj):
-                if isinstance(obj, ResourceQuota):
-                    self._quotas.put(obj)
-                if self._quotas:
-                    self._quotas.observe(obj)
-                if isinstance(obj, Pod):
-                    self.host.pod_changed(obj)
-                else:
-                    self._other_changed(obj)
-            case Deleted(obj=obj):
-                if self._quotas:
-                    self._quotas.forget(obj)
-                if isinstance(obj, Pod):
-                    self.host.pod_deleted(obj)
-                else:
-                    self._other_changed(obj)
-                if isinstance(obj, ResourceQuota):
-                    self._quotas.drop(obj)
+        assert not isinstance(observation, Listed), "a cluster in memory does not list"
+        obj, is_deleted, quotas = observation.obj, isinstance(observation, Deleted), self._quotas
+        if isinstance(obj, ResourceQuota) and not is_deleted:
+            quotas.put(obj)
+        if quotas:
+            (quotas.forget if is_deleted else quotas.observe)(obj)
+        if not isinstance(obj, Pod):
+            self._other_changed(obj)
+        elif is_deleted:
+            self.host.pod_deleted(obj)
+        else:
+            self.host.pod_changed(obj)
+        if isinstance(obj, ResourceQuota) and is_deleted:
+            quotas.drop(obj)
 
     def _other_changed(self, obj: KubeObject) -> None:
         if isinstance(obj, Node):
