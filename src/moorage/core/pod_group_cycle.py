@@ -34,6 +34,7 @@ from moorage.core.preemption import Preemptions
 from moorage.core.queued_pod import QueuedPod
 from moorage.core.state import SchedulerState
 from moorage.core.torn_gangs import TornGangs
+from moorage.core.undoing import Undoing
 from moorage.errors import PluginError
 from moorage.framework.profile import Profile
 from moorage.framework.state import IN_POD_GROUP_CYCLE
@@ -56,6 +57,7 @@ class PodGroupCycle:
         state: SchedulerState,
         cycle: SchedulingCycle,
         failures: Failures,
+        undoing: Undoing,
         bindings: Bindings,
         preemptions: Preemptions,
         record: Record,
@@ -63,6 +65,7 @@ class PodGroupCycle:
         self._state = state
         self._cycle = cycle
         self._failures = failures
+        self._undoing = undoing
         self._bindings = bindings
         self._preemptions = preemptions
         self._trials = MemberTrials(state, cycle, bindings, record)
@@ -323,8 +326,7 @@ class PodGroupCycle:
             self._put_back(member, result.status, member.diagnosis, "", now)
             return
         if decision.post_filter is not None:
-            for request in decision.post_filter.requests:
-                self._state.outbox.add(request)
+            self._undoing.carry_out(decision.post_filter.requests)
         if member.nominated and result.waits_for_preemption:
             status = result.status if member.node else member.status
             found = member.diagnosis or Diagnosis(

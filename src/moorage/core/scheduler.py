@@ -14,7 +14,6 @@ from random import Random
 
 from moorage.api import config
 from moorage.api.pod import Pod
-from moorage.api.server_requests import ResourceClaimRequest
 from moorage.core import invariants
 from moorage.core.bindings import Bindings
 from moorage.core.confirmations import Confirmations
@@ -84,7 +83,7 @@ class Scheduler:
         self._confirmations = Confirmations(state, self.bindings, self._handlers, confirm_seconds)
         self.groups: PodGroupCycle | None = None
         if state.cluster.pod_groups is not None:
-            parts = (self.cycle, self._failures, self.bindings, self.preemptions)
+            parts = (self.cycle, self._failures, self.undoing, self.bindings, self.preemptions)
             self.groups = PodGroupCycle(state, *parts, self._record)
         self._outbox = state.outbox
         self._waiting, self._given_up = self.bindings.waiting, self.bindings.given_up
@@ -213,11 +212,7 @@ class Scheduler:
         """Carry out what post_filter plugins request, and return the pod to the queue."""
         pod, result = decision.pod, decision.post_filter
         if result is not None:
-            for request in result.requests:
-                if isinstance(request, ResourceClaimRequest):
-                    self.undoing.begin((request,))
-                else:
-                    self._outbox.add(request)
+            self.undoing.carry_out(result.requests)
             if result.nominated:
                 node, plugin = result.nominated, result.status.plugin
                 self.preemptions.begin(pod, node, result.victims, plugin, decision.profile, now)

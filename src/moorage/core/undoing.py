@@ -5,6 +5,8 @@ cluster: no other pod gets their devices, and the pod itself is not bound with a
 to be released.
 """
 
+from collections.abc import Iterable
+
 from moorage.api.devices import ResourceClaim
 from moorage.api.server_requests import DeallocateResourceClaim, Request, ResourceClaimRequest
 from moorage.core import updates
@@ -37,6 +39,14 @@ class Undoing:
             if isinstance(request, ResourceClaimRequest):
                 self._hold(name, request)
             self._send(name)
+
+    def carry_out(self, requests: Iterable[Request]) -> None:
+        """Carry out what post_filter plugins request; changes of claims as in `begin`."""
+        for request in requests:
+            if isinstance(request, ResourceClaimRequest):
+                self.begin((request,))
+            else:
+                self._state.outbox.add(request)
 
     def _hold(self, name: str, request: ResourceClaimRequest) -> None:
         cluster = self._state.cluster

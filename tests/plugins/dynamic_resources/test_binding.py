@@ -3,8 +3,9 @@
 import pytest
 from msgspec.structs import replace
 from tests import device_builders as make
+from tests import group_builders
 
-from moorage.api import defaults, manifests, resource_claims
+from moorage.api import config, defaults, manifests, resource_claims
 from moorage.api.devices import AllocatedDeviceStatus, ResourceClaim
 from moorage.api.meta import Condition
 from moorage.api.server_requests import (
@@ -35,8 +36,8 @@ WRITES = (
 class Run:
     """A scheduler on node n1, and an API server that holds the claims."""
 
-    def __init__(self, *objects):
-        self.scheduler = Scheduler()
+    def __init__(self, *objects, settings=None):
+        self.scheduler = Scheduler(config.load(settings))
         self.version = 1
         self.now = 0.0
         self.claims = {}
@@ -438,8 +439,13 @@ def test_a_claim_that_is_being_released_is_not_used():
 
 
 @pytest.mark.parametrize("outcome", [Failed("conflict"), None], ids=["refused", "carried out"])
-def test_a_claim_that_is_being_deallocated_is_not_used(outcome):
-    run = Run(ONE, make.claim("c"), make.pod("p", "c")).schedule()
+@pytest.mark.parametrize("in_gang", [False, True], ids=["alone", "in a gang"])
+def test_a_claim_that_is_being_deallocated_is_not_used(outcome, in_gang):
+    pod = make.pod("p", "c")
+    if in_gang:
+        pod["spec"]["schedulingGroup"] = {"podGroupName": "g"}
+    gang = group_builders.group("g", 1)
+    run = Run(ONE, make.claim("c"), gang, pod, settings=group_builders.settings()).schedule()
     run.answer(seen=True)
     run.answer(Failed("the node is gone"))
     run.answer(seen=True)
