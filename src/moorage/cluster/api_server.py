@@ -114,7 +114,8 @@ class ApiServer:
         for each in quotas:
             self.store.update(RESOURCE_QUOTAS, each)
         if resource is RESOURCE_QUOTAS:
-            self.store.update(RESOURCE_QUOTAS, quota.counted(self.store, self.registry, new))
+            counted = quota.counted(self.store, self.registry, new)
+            return self.store.update(RESOURCE_QUOTAS, counted)
         return create.establish_definition(self.store, new) if resource is DEFINITIONS else new
 
     def update(
