@@ -65,6 +65,18 @@ def is_fully_bound(claim: PersistentVolumeClaim) -> bool:
     return bool(claim.spec.volume_name) and BIND_COMPLETED in claim.metadata.annotations
 
 
+def reference_to(claim: PersistentVolumeClaim) -> TypedReference:
+    """What a volume's claimRef has for a claim."""
+    return TypedReference(
+        api_version="v1",
+        kind="PersistentVolumeClaim",
+        namespace=claim.namespace,
+        name=claim.name,
+        uid=claim.uid,
+        resource_version=claim.metadata.resource_version,
+    )
+
+
 def refers_to(reference: TypedReference, claim: PersistentVolumeClaim) -> bool:
     """Whether a volume's `claimRef` is this claim, and not another of the same name."""
     same = reference.name == claim.name and reference.namespace == claim.namespace

@@ -159,7 +159,7 @@ def _bind(volume: PersistentVolume, claim: PersistentVolumeClaim) -> Iterator[De
     taken = volume
     if volume.spec.claim_ref is None:
         taken = _annotated(taken, **{claims.BOUND_BY_CONTROLLER: "yes"})
-    spec = replace(volume.spec, claim_ref=_reference(claim))
+    spec = replace(volume.spec, claim_ref=claims.reference_to(claim))
     yield UpdateStorage(volume, _with_phase(replace(taken, spec=spec), BOUND))
     marks = {claims.BIND_COMPLETED: "yes"}
     if not claim.spec.volume_name:
@@ -183,17 +183,6 @@ def _annotated(obj: T, without: str = "", **annotations: str) -> T:
 
 def _with_phase(volume: PersistentVolume, phase: str) -> PersistentVolume:
     return replace(volume, status=replace(volume.status, phase=phase))
-
-
-def _reference(claim: PersistentVolumeClaim) -> TypedReference:
-    return TypedReference(
-        api_version="v1",
-        kind="PersistentVolumeClaim",
-        namespace=claim.namespace,
-        name=claim.name,
-        uid=claim.uid,
-        resource_version=claim.metadata.resource_version,
-    )
 
 
 # Provisioning ----------------------------------------------------------------------------------
@@ -231,7 +220,7 @@ def _new_volume(
         storage_class_name=storage_class.name,
         volume_mode=claim.spec.volume_mode or "Filesystem",
         volume_attributes_class_name=claim.spec.volume_attributes_class_name,
-        claim_ref=_reference(claim),
+        claim_ref=claims.reference_to(claim),
         persistent_volume_reclaim_policy=storage_class.reclaim_policy or "Delete",
         csi=CSISource(driver=storage_class.provisioner, volume_handle=name),
         node_affinity=_affinity(storage_class, node, cluster),

@@ -136,7 +136,7 @@ class _StaticCluster:
         self._objects.setdefault(type(obj), {})[obj.key] = obj
         self.host.quotas.observe(obj)
         if isinstance(obj, Pod):
-            self.host.pod_changed(obj)
+            self.host.triggers.pod_changed(obj)
 
     def get(self, kind: type[T], key: str) -> T | None:
         found = self._objects.get(kind, {}).get(key)

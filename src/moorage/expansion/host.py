@@ -15,7 +15,6 @@ from msgspec.structs import replace
 from moorage.api import timestamps
 from moorage.api.kinds import KINDS, READ
 from moorage.api.meta import KubeObject
-from moorage.api.node import Node
 from moorage.api.pod import Pod
 from moorage.api.policy import ResourceQuota
 from moorage.cluster import status_errors
@@ -25,17 +24,14 @@ from moorage.cluster.status_errors import ForbiddenError
 from moorage.cluster.verbs import eviction, update
 from moorage.controllers import (
     cron_job,
-    daemon_set,
     deployment,
     disruption_budget,
-    job,
     objects,
     stateful_set,
     tasks,
 )
 from moorage.controllers.events import NewEvent
-from moorage.controllers.index import WORKLOAD, Key, StructReader, Task, key_of
-from moorage.controllers.node_lifecycle import MANAGED_TAINTS
+from moorage.controllers.index import Key, StructReader, Task, key_of
 from moorage.controllers.objects import Object
 from moorage.errors import AdmissionError, InputError
 from moorage.expansion import documents, refusals
@@ -44,6 +40,7 @@ from moorage.expansion.quotas import Quotas
 from moorage.expansion.refusals import Refusal
 from moorage.expansion.struct_index import DOCUMENT_KINDS, StructIndex
 from moorage.expansion.templates import NameGenerator
+from moorage.expansion.triggers import Triggers
 
 T = TypeVar("T", bound=KubeObject)
 
@@ -75,7 +72,6 @@ class ControllerHost:
         self._builder = StructBuilder(complete)
         self._names = NameGenerator()
         self._uids: set[str] = set()
-        self._is_active = False
         self.quotas = Quotas(self._in_namespace, self._retry_refused)
         # Objects of the input that admission refused, by kind, namespace and name.
         self._refused: dict[Key, Refusal] = {}
@@ -89,6 +85,7 @@ class ControllerHost:
             max_writes=sys.maxsize,
             without=(tasks.QUOTA,),  # `Quotas` follows the usage.
         )
+        self.triggers = Triggers(cluster, self.index, self._loop, now)
 
     # Input
 
@@ -105,7 +102,7 @@ class ControllerHost:
         new = documents.of_structs(found, [*known, *pods])
         if not new:
             return [obj for obj in found if type(obj).__name__ in KINDS]
-        self._activate()
+        self.triggers.activate()
         named = iter(documents.with_owner_uids(pods, new))
         stored = [next(named) if isinstance(obj, Pod) else obj for obj in found]
         uids = self._uids | {objects.uid(each) for each in new}
@@ -173,91 +170,10 @@ class ControllerHost:
         if self.quotas:
             self.quotas.observe(document)
 
-    def _activate(self) -> None:
-        """Begin to follow pods: without workloads no controller reads them."""
-        if not self._is_active:
-            self._is_active = True
-            for pod in self._cluster.all(Pod):
-                self.index.put_pod(pod)
-
-    # Changes of the cluster
-
-    def pod_changed(self, pod: Pod) -> None:
-        """A pod was added or updated."""
-        if not self._is_active:
-            return
-        old = self.index.put_pod(pod)
-        if pod.node_name and (old is None or not old.node_name):
-            self._trigger_lifecycle(pod.node_name)
-        if old is not None and not _differs(old, pod):
-            return
-        owner = pod.controller
-        if owner is None:
-            if old is None or old.controller is not None or old.labels != pod.labels:
-                self._trigger_possible_owners(pod)
-        else:
-            self._trigger_owner(pod, owner.uid)
-        if old is not None and (before := old.controller) is not None and before != owner:
-            self._trigger_owner(old, before.uid)
-        self._trigger_budgets(pod)
-        tracked = job.FINALIZER in pod.metadata.finalizers
-        if tracked and (owner is None or self.index.document_key(owner.uid) is None):
-            self._loop.trigger((tasks.RELEASE, ("Pod", pod.namespace, pod.name)))
-
-    def pod_deleted(self, pod: Pod) -> None:
-        """A pod was removed."""
-        if not self._is_active:
-            return
-        self.index.drop_pod(pod)
-        if (owner := pod.controller) is not None:
-            self._trigger_owner(pod, owner.uid)
-        self._trigger_budgets(pod)
-
-    def node_changed(self, node: Node) -> None:
-        """A node was added, updated or removed."""
-        if _needs_lifecycle(node):
-            self._activate()
-            self.index.note_taints(node, timestamps.to_text(self._now()))
-            self._loop.trigger((tasks.LIFECYCLE, ("Node", "", node.name)))
-        for each in self.index.all(daemon_set.KIND):
-            self._loop.trigger((WORKLOAD, key_of(each)))
-
-    def _trigger_lifecycle(self, name: str) -> None:
-        """A pod arrived on a node, which may have taints that evict it."""
-        node = self._cluster.get(Node, name)
-        if node is not None and any(each.effect == "NoExecute" for each in node.spec.taints):
-            self._loop.trigger((tasks.LIFECYCLE, ("Node", "", name)))
-
     def classes_changed(self) -> None:
         """A class or limit range changed that admission of new objects depends on."""
         self._builder.forget()
-        for task in list(self.index.failures):
-            self._loop.trigger(task)
-
-    def _trigger_owner(self, pod: Pod, uid: str) -> None:
-        key = self.index.document_key(uid)
-        if key is None:
-            return
-        self._loop.trigger((WORKLOAD, key))
-        if pod.is_terminal or self.index.pod(pod.uid) is None:
-            # A Deployment with strategy Recreate waits for the last old pod to end.
-            owner = self.index.get(*key)
-            above = self.index.document_key(objects.controller_uid(owner or {"metadata": {}}))
-            if above is not None and above[0] in tasks.WORKLOADS:
-                self._loop.trigger((WORKLOAD, above))
-
-    def _trigger_possible_owners(self, pod: Pod) -> None:
-        for kind in tasks.POD_OWNERS:
-            for each in self.index.all(kind, pod.namespace):
-                if objects.selector(each).matches(pod.labels):
-                    self._loop.trigger((WORKLOAD, key_of(each)))
-
-    def _trigger_budgets(self, pod: Pod) -> None:
-        if not self.index.count(disruption_budget.KIND):
-            return
-        for each in self.index.all(disruption_budget.KIND, pod.namespace):
-            if objects.selector(each).matches(pod.labels):
-                self._loop.trigger((tasks.BUDGET, key_of(each)))
+        self.triggers.classes_changed()
 
     # Requests of users
 
@@ -485,36 +401,6 @@ def forbidden(api_version: str, kind: str, name: str, why: str) -> ForbiddenErro
 def _with_group(kind: str) -> str:
     known = READ[kind]
     return f"{known.group}/{kind}" if known.group else kind
-
-
-def _differs(old: Pod, new: Pod) -> bool:
-    """Whether a pod differs in what controllers of workloads and budgets react to."""
-    before, after = old.metadata, new.metadata
-    return (
-        old.status.phase != new.status.phase
-        or before.deletion_timestamp != after.deletion_timestamp
-        or (before.labels is not after.labels and before.labels != after.labels)
-        or before.owner_references != after.owner_references
-        or before.finalizers != after.finalizers
-        or _readiness(old) != _readiness(new)
-    )
-
-
-def _readiness(pod: Pod) -> str:
-    for condition in pod.status.conditions:
-        if condition.type == "Ready":
-            return condition.status
-    return ""
-
-
-def _needs_lifecycle(node: Node) -> bool:
-    """Whether the taints of a node may change, or evict pods."""
-    spec = node.spec
-    return (
-        spec.unschedulable
-        or any(each.effect == "NoExecute" or each.key in MANAGED_TAINTS for each in spec.taints)
-        or any((each.type == "Ready") != (each.status == "True") for each in node.status.conditions)
-    )
 
 
 def _without_status(document: Object) -> Object:

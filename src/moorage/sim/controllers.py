@@ -112,14 +112,14 @@ class Controllers:
         if not isinstance(obj, Pod):
             self._other_changed(obj)
         elif is_deleted:
-            self.host.pod_deleted(obj)
+            self.host.triggers.pod_deleted(obj)
         else:
-            self.host.pod_changed(obj)
+            self.host.triggers.pod_changed(obj)
         if isinstance(obj, ResourceQuota) and is_deleted:
             quotas.drop(obj)
 
     def _other_changed(self, obj: KubeObject) -> None:
         if isinstance(obj, Node):
-            self.host.node_changed(obj)
+            self.host.triggers.node_changed(obj)
         elif isinstance(obj, ADMITTING):
             self.host.classes_changed()

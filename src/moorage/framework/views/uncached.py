@@ -126,7 +126,7 @@ class CycleScores:
         scores: Scores = plugin.normalizer.apply(raw, summary)
         for score in scores[present].tolist():
             checked(plugin.name, score)
-        # Half as wide is half the work for every row.
+        # Half as wide is half the work for every row; readers take any width.
         return scores.astype(np.int32).take(given.groups)  # type: ignore[return-value]
 
     def _add_sparse(self, plugin: UncachedScore, given: SparseScores) -> SparseScores:

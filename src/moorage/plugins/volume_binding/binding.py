@@ -50,19 +50,11 @@ def given_to(volume: Volume, claim: Claim) -> Volume:
     planned = (claim.name, claim.namespace, claim.uid)
     if given is not None and (given.name, given.namespace, given.uid) == planned:
         return volume
-    reference = mp.TypedReference(
-        kind="PersistentVolumeClaim",
-        api_version="v1",
-        namespace=claim.namespace,
-        name=claim.name,
-        uid=claim.uid,
-        resource_version=claim.metadata.resource_version,
-    )
     meta = volume.metadata
     if given is None or not mp.claims.refers_to(given, claim):
         marks = meta.annotations | {mp.claims.BOUND_BY_CONTROLLER: "yes"}
         meta = structs.replace(meta, annotations=marks)
-    spec = structs.replace(volume.spec, claim_ref=reference)
+    spec = structs.replace(volume.spec, claim_ref=mp.claims.reference_to(claim))
     return structs.replace(volume, metadata=meta, spec=spec)
 
 
