@@ -4,7 +4,9 @@ import hashlib
 import os
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
+from random import Random
 
 import pytest
 from tests import storm
@@ -50,13 +52,12 @@ def test_repeated_decisions_change_nothing(monkeypatch):
         return repeats[-1]
 
     monkeypatch.setattr(TemplateViews, "repeat", counted)
-    with_repeats = [record(deploy(seed)) for seed in range(3)]
-    with_repeats += [record(storm.run(seed)) for seed in range(12)]
+    runs = [*(partial(deploy, seed) for seed in range(3)), *(partial(mix, s) for s in range(10))]
+    runs += [partial(storm.run, seed) for seed in range(12)]
+    with_repeats = [record(run()) for run in runs]
     assert sum(each is not None for each in repeats) > 500
     monkeypatch.setattr(TemplateViews, "repeat", lambda views: None)
-    anew = [record(deploy(seed)) for seed in range(3)]
-    anew += [record(storm.run(seed)) for seed in range(12)]
-    assert with_repeats == anew
+    assert with_repeats == [record(run()) for run in runs]
 
 
 def deploy(seed):
@@ -78,6 +79,39 @@ def deploy(seed):
     sim = Simulation([*nodes, *pods], seed=seed, trace=True)
     sim.run()
     assert len(sim.placements) == len(pods)
+    return sim
+
+
+def mix(seed):
+    """Pods of several templates come and go in any order; nodes differ in more than resources."""
+    random = Random(seed)
+    nodes = [
+        {
+            "kind": "Node",
+            "apiVersion": "v1",
+            "metadata": {"name": f"n{i}", "labels": {"disk": ("ssd", "hdd")[i % 2]}},
+            "spec": {"taints": [{"key": "team", "effect": "NoSchedule"}] if i % 3 == 0 else []},
+            "status": {"allocatable": {"cpu": "2", "memory": "8Gi", "pods": "12"}},
+        }
+        for i in range(12)
+    ]
+    prefers = {"key": "disk", "operator": "In", "values": ["ssd"]}
+    weighted = {"weight": 7, "preference": {"matchExpressions": [prefers]}}
+    affinity = {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [weighted]}}
+    specs = [{}, {"affinity": affinity}, {"tolerations": [{"key": "team", "operator": "Exists"}]}]
+    sim = Simulation(nodes, seed=seed, trace=True)
+    names = []
+    for i in range(160):
+        if names and random.random() < 0.25:
+            sim.delete("Pod", "default", names.pop(random.randrange(len(names))))
+        else:
+            made = pod(f"p{i}", random.choice(("100m", "200m", "500m")))
+            made["spec"] |= random.choice(specs)
+            sim.create([made])
+            names.append(f"p{i}")
+        if random.random() < 0.5:
+            sim.run(until=i + 1)
+    sim.run()
     return sim
 
 

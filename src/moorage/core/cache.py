@@ -185,7 +185,8 @@ class Cache:
         if not (same_spec and _has_same_usage(pod, before.pod)):
             template = self._templates.of(pod)
         usage, was = template.usage, before.template.usage
-        alike = same_spec and (usage is was or usage == was)
+        # With the same spec and labels, only a resize makes another usage.
+        alike = same_spec and (usage is was or usage.has_same_requests(was))
         self._table.replace_pod(node, pod, usage, alike=alike)
         self._not_assumed(before)
         before.pod, before.template, before.state = pod, template, state

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 from moorage.api.node import Node
 from moorage.api.pod import Pod
-from moorage.nodes import affinity_terms
 from moorage.nodes.counters import (
     PER_ROW,
     RowCounter,
@@ -25,6 +24,7 @@ from moorage.nodes.counters import (
 from moorage.nodes.domains import DomainSums, DomainView, EligibleRows, RowView
 from moorage.nodes.inclusion import Inclusion
 from moorage.nodes.pod_classes import Clauses, PodClass, PodClasses
+from moorage.nodes.usage import LabelKey, Usage
 
 if TYPE_CHECKING:
     from moorage.nodes.table import NodeTable
@@ -162,25 +162,24 @@ class Placements:
 
     # Changes, from the table
 
-    def add(self, row: int, pod: Pod, amount: int = 1) -> None:
-        """Count a pod that comes to a row (1) or leaves it (-1).
+    def add(self, row: int, pod: Pod, usage: Usage, amount: int = 1) -> None:
+        """Count a pod that comes to a row (1) or leaves it (-1), with the usage that it came with.
 
-        A leaving pod must have the same labels and terms as when it came.
+        A leaving pod must be terminating if it was when it came.
         """
-        pods = self.classes.get(pod) or self._new_class(pod)
+        pods = self.classes.get(usage.labels) or self._new_class(usage.labels)
         terminating = pod.metadata.deletion_timestamp is not None
         pods.add(row, amount, terminating=terminating)
         for counter in pods.counters:
             if counter.counts_terminating or not terminating:
                 counter.add(row, amount)
         if amount < 0 and pods.is_empty:
-            self.classes.drop(pod)
-        content = affinity_terms.content(pod)
-        if content and self.terms.add(row, pod.namespace, content, amount):
+            self.classes.drop(usage.labels)
+        if usage.terms and self.terms.add(row, pod.namespace, usage.terms, amount):
             self.notes.clear()
 
-    def _new_class(self, pod: Pod) -> PodClass:
-        pods = self.classes.new(pod)
+    def _new_class(self, labels: LabelKey) -> PodClass:
+        pods = self.classes.new(labels)
         candidates = self._index.candidates(pods.namespace, pods.labels)
         pods.counters += [counter for counter in candidates if pods.matches(counter.clauses)]
         return pods

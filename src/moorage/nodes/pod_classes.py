@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from moorage.api import selectors
-from moorage.api.pod import Pod
 from moorage.api.selectors import Selector
+from moorage.nodes.usage import LabelKey
 
 if TYPE_CHECKING:
     from moorage.nodes.counters import SelectorCounter
@@ -61,7 +61,6 @@ class PodClass:
         return not self.live and not self.terminating
 
 
-Key = tuple[str, frozenset[tuple[str, str]]]
 # Ordered, unlike a set: the order must not depend on hashes.
 ClassSet = dict[PodClass, None]
 
@@ -70,7 +69,7 @@ class PodClasses:
     """All classes that have pods, findable by namespace and by label."""
 
     def __init__(self) -> None:
-        self._classes: dict[Key, PodClass] = {}
+        self._classes: dict[LabelKey, PodClass] = {}
         self._by_namespace: dict[str, ClassSet] = {}
         # Label key -> value -> classes, for keys that were used.
         self._by_label: dict[str, dict[str, ClassSet]] = {}
@@ -82,23 +81,23 @@ class PodClasses:
         """Every class."""
         return self._classes.values()
 
-    def get(self, pod: Pod) -> PodClass | None:
-        """The class of a pod, if it exists."""
-        return self._classes.get(_key(pod))
+    def get(self, labels: LabelKey) -> PodClass | None:
+        """The class of pods with these labels, if it exists."""
+        return self._classes.get(labels)
 
-    def new(self, pod: Pod) -> PodClass:
+    def new(self, labels: LabelKey) -> PodClass:
         """Add the class of its first pod."""
-        made = PodClass(pod.namespace, pod.labels)
-        self._classes[_key(pod)] = made
+        namespace, items = labels
+        made = self._classes[labels] = PodClass(namespace, dict(sorted(items)))
         self._by_namespace.setdefault(made.namespace, {})[made] = None
         for key, by_value in self._by_label.items():
             if key in made.labels:
                 by_value.setdefault(made.labels[key], {})[made] = None
         return made
 
-    def drop(self, pod: Pod) -> None:
+    def drop(self, labels: LabelKey) -> None:
         """Remove the class of its last pod."""
-        gone = self._classes.pop(_key(pod))
+        gone = self._classes.pop(labels)
         _discard(self._by_namespace, gone.namespace, gone)
         for key, by_value in self._by_label.items():
             if key in gone.labels:
@@ -131,11 +130,6 @@ class PodClasses:
                 if key in each.labels:
                     by_value.setdefault(each.labels[key], {})[each] = None
         return by_value
-
-
-def _key(pod: Pod) -> Key:
-    meta = pod.metadata
-    return meta.namespace, frozenset(meta.labels.items())
 
 
 def _discard(listed: dict[str, ClassSet], name: str, gone: PodClass) -> None:

@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
+# The amounts of a resource by row, as a list and as an array, and by how much one changes.
+AmountChange = tuple[list[int], Ints, int]
 
 
 class Zeros:
@@ -42,30 +44,22 @@ class ResourceColumns:
         """All amounts of a row that are not zero."""
         return {name: values[row] for name, values in self.values.items() if values[row]}
 
-    def add(self, row: int, amounts: Iterable[tuple[str, int]], sign: int = 1) -> None:
-        """Add to amounts of a row, or subtract from them."""
-        for name, change in amounts:
-            values = self.values.get(name)
-            if values is None:
-                values = self._make(name)
-            amount = values[row] + sign * change
-            try:
-                self.columns[name][row] = amount
-            except OverflowError:
-                amount = (amount + LIMIT) % (2 * LIMIT) - LIMIT  # As integers of 64 bits do.
-                self.columns[name][row] = amount
-            values[row] = amount
+    def changes(self, amounts: Iterable[tuple[str, int]]) -> list[AmountChange]:
+        """Where to add amounts, for `change_row`; valid until the next `grow`."""
+        return [self._change(name, change) for name, change in amounts]
 
-    def _make(self, name: str) -> list[int]:
-        self.columns[name] = np.zeros(self._capacity, dtype=np.int64)
-        values = self.values[name] = [0] * self._capacity
-        self.lists.append(values)
-        return values
+    def _change(self, name: str, change: int) -> AmountChange:
+        values = self.values.get(name)
+        if values is None:
+            self.columns[name] = np.zeros(self._capacity, dtype=np.int64)
+            values = self.values[name] = [0] * self._capacity
+            self.lists.append(values)
+        return values, self.columns[name], change
 
     def replace_row(self, row: int, amounts: Iterable[tuple[str, int]]) -> None:
         """Set a row to exactly these amounts."""
-        self.add(row, list(self.of_row(row).items()), -1)
-        self.add(row, amounts)
+        change_row(row, self.changes(self.of_row(row).items()), -1)
+        change_row(row, self.changes(amounts), 1)
 
     def grow(self, capacity: int) -> None:
         """Add rows up to a capacity."""
@@ -75,6 +69,18 @@ class ResourceColumns:
             self.values[name].extend([0] * more)
         self._capacity = capacity
         self._zeros = _zeros(capacity)
+
+
+def change_row(row: int, changes: Iterable[AmountChange], sign: int) -> None:
+    """Add to amounts of a row (1), or subtract from them (-1)."""
+    for values, column, change in changes:
+        amount = values[row] + sign * change
+        try:
+            column[row] = amount
+        except OverflowError:
+            amount = (amount + LIMIT) % (2 * LIMIT) - LIMIT  # As integers of 64 bits do.
+            column[row] = amount
+        values[row] = amount
 
 
 LIMIT = 1 << 63

@@ -21,6 +21,7 @@ from moorage.api.meta import NodeName
 from moorage.api.node import Node
 from moorage.api.pod import Pod
 from moorage.api.selectors import Requirement
+from moorage.nodes import resources
 from moorage.nodes.changes import ChangeLog, Cursor, RowLog
 from moorage.nodes.columns import Column, ColumnValues, UsageColumn, UsageValues
 from moorage.nodes.device_resources import DeviceResources
@@ -29,8 +30,9 @@ from moorage.nodes.info import NodeInfo
 from moorage.nodes.interning import Codes, LabelColumn, Mask, TaintColumn
 from moorage.nodes.placements import Placements
 from moorage.nodes.ports import HostPorts
+from moorage.nodes.resource_numbers import ResourceNumbers
 from moorage.nodes.resource_views import Allocatable, CountedResources, FloatLines, FreeBounds
-from moorage.nodes.resources import Floats, Ints, ResourceColumns
+from moorage.nodes.resources import AmountChange, Floats, Ints, ResourceColumns
 from moorage.nodes.usage import HostPort, Placed, Usage
 from moorage.nodes.volumes import Use, VolumeUses
 from moorage.nodes.zone_order import ZoneOrder
@@ -42,7 +44,8 @@ SMALLEST = 64
 # The number of float arrays that are kept.
 MOST_LINES = 16
 NO_NAME = NodeName("")
-NO_SIZE = -1
+# The number of usages whose changes are kept.
+MOST_USAGES = 4096
 
 
 class Rows:
@@ -211,9 +214,9 @@ class NodeTable(Rows):
         self.placed: list[dict[str, Placed]] = [{} for _ in range(capacity)]
         self.row_of: dict[str, int] = {}
         self.names: list[NodeName] = [NO_NAME] * capacity
-        # Nodes with the same allocatable amounts have the same number here.
-        self._sizes = [NO_SIZE] * capacity
-        self._numbered_sizes: dict[tuple[tuple[str, int], ...], int] = {}
+        self.resource_numbers = ResourceNumbers(self)
+        # Which amounts a pod with some usage changes.
+        self._changes_by: dict[Usage, list[AmountChange]] = {}
         self._free = list(range(capacity - 1, -1, -1))
         self._columns: dict[Column, ColumnValues] = {}
         self._usage_columns: dict[UsageColumn, UsageValues] = {}
@@ -236,6 +239,10 @@ class NodeTable(Rows):
 
     def restart_readers(self) -> None:
         """Everything may have changed for those who read rows."""
+        self.resource_numbers.restart()
+        self._restart_logs()
+
+    def _restart_logs(self) -> None:
         self.changes.forget()
         self.node_changes.forget()
 
@@ -278,12 +285,6 @@ class NodeTable(Rows):
     def requested_of(self, *, defaulted: bool) -> ResourceColumns:
         """The requests, or with defaults for containers that request no cpu or memory."""
         return self.nonzero_columns if defaulted else self.requested_columns
-
-    def resources_of(self, row: int) -> tuple[int, ...]:
-        """All amounts of a row as a key: rows with equal ones are equal in their resources."""
-        requested = [amounts[row] for amounts in self.requested_columns.lists]
-        nonzero = [amounts[row] for amounts in self.nonzero_columns.lists]
-        return (self._sizes[row], len(self.placed[row]), *requested, *nonzero)
 
     def info(self, row: int) -> NodeInfo:
         """The NodeInfo of a row."""
@@ -362,8 +363,7 @@ class NodeTable(Rows):
         self.active_rows[row] = new is not None
         allocatable = {} if new is None else requests.allocatable(new)
         self.allocatable_columns.replace_row(row, allocatable.items())
-        size = tuple(sorted(allocatable.items()))
-        self._sizes[row] = self._numbered_sizes.setdefault(size, len(self._numbered_sizes))
+        self.resource_numbers.node_changed(row, allocatable)
         self._allocatable.clear()
         for values in self._columns.values():
             values.set(row, new)
@@ -394,7 +394,7 @@ class NodeTable(Rows):
             self.ports.add(row, usage.ports)
         if usage.has_volumes:
             self.volumes.add(row, pod)
-        self.placements.add(row, pod)
+        self.placements.add(row, pod, usage)
 
     def replace_pod(self, node_name: str, pod: Pod, usage: Usage, *, alike: bool = False) -> None:
         """Replace a pod on a node; if `alike`, its usage and its counted labels are the same."""
@@ -423,13 +423,24 @@ class NodeTable(Rows):
         self.ports.remove(row, usage.ports)
         if usage.has_volumes:
             self.volumes.remove(row, placed.pod)
-        self.placements.add(row, placed.pod, -1)
+        self.placements.add(row, placed.pod, usage, -1)
         self._release(row)
 
     def _add_usage(self, row: int, usage: Usage, *, sign: int) -> None:
-        self.requested_columns.add(row, usage.requested, sign)
-        self.nonzero_columns.add(row, usage.nonzero, sign)
+        changes = self._changes_by.get(usage)
+        if changes is None:
+            changes = self._find_changes(usage)
+        resources.change_row(row, changes, sign)
+        self.resource_numbers.pod_changed(row, usage, sign)
         self.changes.add(row)
+
+    def _find_changes(self, usage: Usage) -> list[AmountChange]:
+        if len(self._changes_by) >= MOST_USAGES:
+            self._changes_by.clear()
+        requested = self.requested_columns.changes(usage.requested)
+        changes = [*requested, *self.nonzero_columns.changes(usage.nonzero)]
+        self._changes_by[usage] = changes
+        return changes
 
     # Rows
 
@@ -458,7 +469,6 @@ class NodeTable(Rows):
         self.nodes.extend([None] * more)
         self.placed.extend({} for _ in range(more))
         self.names.extend([NO_NAME] * more)
-        self._sizes.extend([NO_SIZE] * more)
         self._free[:0] = range(capacity - 1, self.capacity - 1, -1)
         self.taints.grow(capacity)
         for label in self._labels.values():
@@ -468,12 +478,14 @@ class NodeTable(Rows):
         self.placements.grow(capacity)
         self.active_rows = np.pad(self.active_rows, (0, more))
         self.pod_counts = np.pad(self.pod_counts, (0, more))
-        for resources in (self.allocatable_columns, self.requested_columns, self.nonzero_columns):
-            resources.grow(capacity)
+        for columns in (self.allocatable_columns, self.requested_columns, self.nonzero_columns):
+            columns.grow(capacity)
+        self._changes_by.clear()
         self._allocatable.clear()
         self.capacity = capacity
+        self.resource_numbers.grow(capacity)
         # Arrays that readers keep per row have the wrong length now.
-        self.restart_readers()
+        self._restart_logs()
 
 
 def differs(old: Node, new: Node) -> bool:

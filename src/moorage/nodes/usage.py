@@ -1,4 +1,4 @@
-"""Usage: what one pod uses of its node, as integers.
+"""Usage: what the node table counts of one pod.
 
 It is computed once for all pods of a template; adding and removing a pod costs a few additions.
 Removal subtracts exactly what was added, however the pod object changed meanwhile.
@@ -10,16 +10,19 @@ from msgspec import Struct
 
 from moorage.api import requests
 from moorage.api.pod import Pod
-from moorage.nodes import volumes
+from moorage.nodes import affinity_terms, volumes
 
 HostPort = tuple[str, str, int]
+# A namespace, and labels: pods that have the same match the same selectors.
+LabelKey = tuple[str, frozenset[tuple[str, str]]]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Usage:
-    """A pod's requests (cpu in milli, the rest in units), non-zero requests and host ports.
+    """A pod's requests (cpu in milli, the rest in units), host ports, labels and affinity terms.
 
-    And whether it has volumes that restrict the node, which most pods do not have.
+    And whether it has volumes that restrict the node, which most pods do not have. Compared by
+    identity, so that it is a quick key.
     """
 
     requested: tuple[tuple[str, int], ...]
@@ -27,6 +30,9 @@ class Usage:
     nonzero: tuple[tuple[str, int], ...]
     ports: tuple[HostPort, ...]
     has_volumes: bool
+    labels: LabelKey
+    # The `content` of `affinity_terms`.
+    terms: bytes
 
     @classmethod
     def of(cls, pod: Pod) -> "Usage":
@@ -37,7 +43,13 @@ class Usage:
             nonzero=(("cpu", cpu), ("memory", memory)),
             ports=requests.host_ports(pod),
             has_volumes=volumes.are_telling(pod),
+            labels=(pod.namespace, frozenset(pod.labels.items())),
+            terms=affinity_terms.content(pod),
         )
+
+    def has_same_requests(self, other: "Usage") -> bool:
+        """Whether the requests of two pods are the same."""
+        return self.requested == other.requested and self.nonzero == other.nonzero
 
 
 class Placed(Struct, frozen=True, gc=False):

@@ -187,17 +187,21 @@ class FilterView(PluginView, RowStatuses):
             codes[row] = code
             self.log.add(row)
 
-    def value_at(self, row: int) -> int:
-        """The verdict on a row, as a code."""
-        return FITS if self.codes is None else self.codes.item(row)
+    def value_for(self, row: int) -> int:
+        """The verdict on a row, as a code, computed anew."""
+        return self.code(self._status(row))
+
+    def fits(self, row: int) -> bool:
+        """Whether a row fitted at the last refresh."""
+        return self.codes is None or self.codes.item(row) == FITS
 
     def compute_row(self, row: int) -> bool:
-        table = self.table
-        if table.nodes[row] is None:
+        if self.table.nodes[row] is None:
             return False
-        return self.set(
-            row, invoke.filter_one(self._one, self.state, self._pod, NodeInfo(table, row))
-        )
+        return self.set(row, self._status(row))
+
+    def _status(self, row: int) -> Status:
+        return invoke.filter_one(self._one, self.state, self._pod, NodeInfo(self.table, row))
 
     def compute_all(self) -> None:
         self._clear()

@@ -9,11 +9,9 @@ from collections.abc import Iterable, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from moorage.api.pod import Pod
 from moorage.framework.points import Depends
-from moorage.framework.state import CycleState
 from moorage.framework.views.view import View
-from moorage.nodes.changes import FEW_ROWS, UNREAD, RowLog
+from moorage.nodes.changes import UNREAD, RowLog
 from moorage.nodes.table import NodeTable
 
 if TYPE_CHECKING:
@@ -22,18 +20,18 @@ if TYPE_CHECKING:
 
 # How many results are kept; then all are dropped, as a cluster with that many has few repetitions.
 MOST_KNOWN = 4096
+# Looking up so many rows takes less time than recomputing all, whatever the number of rows.
+MOST_LOOKUPS = 64
 
 
 class ResourceViews:
     """See the module."""
 
     def __init__(self, table: NodeTable, views: "Sequence[FilterView | ScoreView]") -> None:
-        self._table = table
-        self._log = table.changes
-        self._views = views
-        self._position = UNREAD
-        # The values of all views, by the resources of a row.
-        self._known: dict[tuple[int, ...], tuple[int, ...]] = {}
+        self.table = table
+        self.views = views
+        # The values of all views, by the number of a row's resources.
+        self._known: dict[int, tuple[int, ...]] = {}
 
     @classmethod
     def of(
@@ -45,56 +43,46 @@ class ResourceViews:
 
     def covers(self, views: Iterable[View]) -> bool:
         """Whether all of these views are among them."""
-        return all(any(view is each for each in self._views) for view in views)
+        return all(any(view is each for each in self.views) for view in views)
 
-    def refresh(self, state: CycleState, pod: Pod) -> None:
-        """Bring all views up to date, unless too much changed: then they do it by themselves."""
-        if self.take_known() is not None:
-            return
-        log, changes = self._log, self._log.position - self._position
-        is_first, self._position = self._position == UNREAD, log.position
-        if not log.entries:
-            self._known.clear()  # Not only rows have changed.
-        elif not is_first and changes <= FEW_ROWS and changes <= len(log.entries):
-            self._learn(_latest(log, changes), state, pod)
+    def refresh(self) -> None:
+        """Bring the views up to date that few changes are missing from."""
+        log, position = self.table.changes, self.table.changes.position
+        since, rows, values = position, [], []
+        for index, view in enumerate(self.views):
+            cursor = view.cursor
+            if cursor.position == position or not can_look_up(log, cursor.position):
+                continue
+            if cursor.position != since:
+                since, rows = cursor.position, latest_rows(log, cursor.position)
+                values = [self.values(row) for row in rows]
+            if None not in values:
+                for row, known in zip(rows, values, strict=True):
+                    view.take_value(row, known[index])  # type: ignore[index]  # no None
+                cursor.position = position
 
-    def take_known(self) -> Sequence[int] | None:
-        """Bring the views up to date if all results are known; returns the rows that changed."""
-        log, before, table, known = self._log, self._position, self._table, self._known
-        position = log.position
-        changes = position - before
-        if changes == 0:
-            return ()
-        if before == UNREAD or changes > FEW_ROWS or changes > len(log.entries):
-            return None
-        rows = [log.entries[-1]] if changes == 1 else _latest(log, changes)
-        results = [known.get(table.resources_of(row)) for row in rows]
-        if None in results:
-            return None
-        for row, values in zip(rows, results, strict=True):
-            for view, value in zip(self._views, values, strict=True):  # type: ignore[arg-type]  # no None
-                if view.cursor.position == before:
-                    view.take_value(row, value)
-        for view in self._views:
-            if view.cursor.position == before:
-                view.cursor.position = position
-            elif view.cursor.position != position:
-                return None  # It is further behind.
-        self._position = position
-        return rows
-
-    def _learn(self, rows: Sequence[int], state: CycleState, pod: Pod) -> None:
-        if len(self._known) > MOST_KNOWN:
-            self._known.clear()
-        for view in self._views:
-            view.refresh(state, pod)
-        for row in rows:
-            values = [view.value_at(row) for view in self._views]
-            if None not in values and self._table.nodes[row] is not None:
-                key = self._table.resources_of(row)
-                self._known[key] = tuple(values)  # type: ignore[arg-type]  # There is no None.
+    def values(self, row: int) -> tuple[int, ...] | None:
+        """The values of all views for a row; None if there are none, or none that hold."""
+        number = self.table.resource_numbers.of(row)
+        known = self._known.get(number)
+        if known is None and self.table.nodes[row] is not None:
+            values = [view.value_for(row) for view in self.views]
+            if None not in values:
+                if len(self._known) > MOST_KNOWN:
+                    self._known.clear()
+                known = self._known[number] = tuple(values)  # type: ignore[arg-type]  # no None
+        return known
 
 
-def _latest(log: RowLog, count: int) -> list[int]:
-    """The latest rows of a log, each once."""
-    return [*dict.fromkeys(islice(reversed(log.entries), count))]
+def can_look_up(log: RowLog, since: int) -> bool:
+    """Whether few rows changed since a position, and they are known."""
+    changes = log.position - since
+    return since != UNREAD and changes <= MOST_LOOKUPS and changes <= len(log.entries)
+
+
+def latest_rows(log: RowLog, since: int) -> list[int]:
+    """The rows that changed since a position, each once."""
+    changes = log.position - since
+    if changes == 1:
+        return [log.entries[-1]]
+    return [*dict.fromkeys(islice(reversed(log.entries), changes))]

@@ -68,11 +68,13 @@ class ScoreView(PluginView):
             self.values[row] = raw
             self.log.add(row)
 
-    def value_at(self, row: int) -> int | None:
-        """The score of a row; None if there is none, or none that a node may have."""
-        raw = self.values.item(row)
-        is_valid = row not in self.errors and (self.normalizer is not None or 0 <= raw <= 100)
-        return raw if is_valid else None
+    def value_for(self, row: int) -> int | None:
+        """The score of a row, computed anew; None if there is none, or none that a node may have."""
+        try:
+            raw = invoke.score_one(self._one, self.state, self._pod, NodeInfo(self.table, row))
+        except PluginError:
+            return None
+        return raw if self.normalizer is not None or 0 <= raw <= 100 else None
 
     def compute_row(self, row: int) -> bool:
         if self.table.nodes[row] is None:

@@ -29,6 +29,7 @@ from moorage.framework.views.nominated import NominatedPodsCheck
 from moorage.framework.views.policy import IndexedFilter, is_never_cached
 from moorage.framework.views.pre_filters import PreFiltered, PreFilterStage, is_skip
 from moorage.framework.views.rejections import RejectionCounts
+from moorage.framework.views.repeated import RepeatedTotals
 from moorage.framework.views.resources import ResourceViews
 from moorage.framework.views.scores import NormalizedView, ScoreView
 from moorage.framework.views.totals import Scored, TotalView
@@ -123,8 +124,9 @@ class TemplateViews:
         self._total: TotalView | None = None
         # Once all views are there.
         self._by_resources: ResourceViews | None = None
-        # As long as it is the result of pre_filter plugins, only the resources of rows matter.
+        # As long as this is the result of pre_filter plugins, only the resources of rows matter.
         self._repeats_after: PreFiltered | None = None
+        self._repeated: RepeatedTotals | None = None
         # When all uncached scores skipped the pod, as long as skip keys stay the same.
         self._scores_skipped_at = -1
         self._check: NominatedPodsCheck | None = None
@@ -174,7 +176,7 @@ class TemplateViews:
             feasible = self._build_feasible(pre)
         by_resources = self._by_resources
         if by_resources is not None:
-            by_resources.refresh(state, pod)
+            by_resources.refresh()
         feasible.refresh(state, pod)
         if pre.uncached:
             return self._filter_uncached(state, pod, pre, feasible)
@@ -240,7 +242,7 @@ class TemplateViews:
         scored = total.scored if fits is feasible.fits else total.among(fits)
         if self._scores_skipped_at == self._pre_filters.epoch:
             if not self._by_placement and scored is total.scored:
-                self._repeats_after = self._find_repeatable(feasible, total)
+                self._find_repeated(feasible, total)
             return scored
         return self._score_uncached(state, pod, fits, scored)
 
@@ -286,38 +288,26 @@ class TemplateViews:
 
         It is what the methods above return, in a fraction of the time.
         """
-        pre, feasible, total = self._repeats_after, self._feasible, self._total
-        if pre is None or feasible is None or total is None or self._by_resources is None:
+        pre, feasible, total, meter = self._repeats_after, self._feasible, self._total, self.meter
+        if pre is None or feasible is None or total is None or self._repeated is None:
             return None
-        meter = self.meter
         started = 0.0 if meter is None else meter.now()
         if self._pre_filters.settled() is not pre:
             return None
         pre_filtered = 0.0 if meter is None else meter.now()
-        rows = self._by_resources.take_known()
-        if rows is None or not feasible.is_current or feasible.count < 2:
+        if feasible.count < 2 or not self._repeated.take_changes():
             return None
-        filtered = 0.0 if meter is None else meter.now()
-        for row in rows:
-            total.compute_row(row)
         if meter is not None:
-            meter.repeated(started, pre_filtered, filtered)
+            meter.repeated(started, pre_filtered, pre_filtered)
         return pre, feasible, total.scored
 
-    def _find_repeatable(self, feasible: FeasibleView, total: TotalView) -> PreFiltered | None:
-        """The result of pre_filter plugins, if with it only nodes and resources matter."""
+    def _find_repeated(self, feasible: FeasibleView, total: TotalView) -> None:
+        """Find out whether with the result of the pre_filter plugins only resources matter."""
         pre, by_resources = self._pre_filters.settled(), self._by_resources
         if pre is None or by_resources is None or pre.names is not None or pre.uncached:
-            return None
-        # Normalised scores of nodes are the same as long as the same rows are feasible.
-        scores = [
-            view
-            for view in total.live_inputs
-            if not (isinstance(view, NormalizedView) and view.raw.is_by_node)
-        ]
-        live = (*feasible.live_inputs, *scores)
-        is_checked = feasible.has_errors or not total.is_valid
-        return None if is_checked or not by_resources.covers(live) else pre
+            return
+        self._repeated = RepeatedTotals.of(feasible, total, by_resources)
+        self._repeats_after = None if self._repeated is None else pre
 
     # Nominated pods and rejections
 

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from msgspec import Struct
 
+from moorage.api.pod import Pod
+from moorage.framework.state import CycleState
 from moorage.framework.status import Mask, Scores, SparseScores
 from moorage.framework.views.scores import NO_SCORES, NormalizedView, ScoreView, check_range
 from moorage.framework.views.view import Changed, RowArray, View, rows_of_both
-from moorage.nodes.changes import FEW_ROWS
+from moorage.nodes.changes import UNREAD
 
 if TYPE_CHECKING:
     from moorage.framework.views.feasible import FeasibleView
@@ -37,6 +39,10 @@ class Parts:
         self._merged: dict[tuple[str, ...], dict[str, int]] = {}
         # What a reader derived from the scores of a row; dropped when they change.
         self.derived: dict[int, Any] = {}
+        # Scores of rows that the columns do not have yet. Those of plugins that read node objects
+        # only, `by_node`, are to be filled in.
+        self.ahead: dict[int, dict[str, int]] = {}
+        self.by_node: Sequence[Part] = ()
 
     def _in_order(self, parts: Sequence[Part]) -> dict[str, int]:
         order = self._order
@@ -44,11 +50,18 @@ class Parts:
         return {name: w * given if isinstance(given, int) else 0 for name, w, given in ordered}
 
     def of(self, row: int) -> dict[str, int]:
-        """A row's weighted score per plugin."""
-        found = self._constant.copy()
-        for name, weight, scores in self._varying:
+        """A row's weighted score per plugin; read only."""
+        ahead = self.ahead.get(row)
+        if ahead is not None and not self.by_node:
+            return ahead
+        found = (ahead or self._constant).copy()
+        for name, weight, scores in self._varying if ahead is None else self.by_node:
             found[name] = weight * scores.item(row)  # type: ignore[union-attr]  # no int
         return found
+
+    def with_scores(self, weighted: Mapping[str, int]) -> dict[str, int]:
+        """The weighted scores that all rows share, together with some of other plugins."""
+        return {**self._constant, **weighted}
 
     def with_parts(self, more: Sequence[Part]) -> "Parts":
         """These parts and those of other plugins, which differ between rows."""
@@ -234,16 +247,48 @@ class TotalView(View):
         self._checked: list[ScoreView | NormalizedView] = []
         # The sums of all rows, feasible or not; None if they have to be computed again.
         self._sums: Scores | None = None
+        # The columns of plugins that read node objects only, as far as they differ between rows.
+        self._by_node: list[tuple[int, ScoreView | NormalizedView]] = []
         # Half as wide is half the work; wide enough for all weights that people use.
         is_wide = 100 * sum([weight for weight, _ in columns]) >= 1 << 30
         self._dtype = np.int64 if is_wide else np.int32
         self.scored = Scored(NO_SCORES, Parts([], order), BestRows())
+        # Rows whose totals are newer than the columns, with their scores.
+        self._ahead = self.scored.parts.ahead
+
+    def refresh(self, state: CycleState, pod: Pod) -> None:
+        if self._ahead:
+            self._node_position = UNREAD  # More than the newest row is to be computed.
+        super().refresh(state, pod)
+
+    def take_total(self, row: int, total: int, scores: dict[str, int]) -> None:
+        """Take the sum of the scores of a feasible row that the columns do not have yet."""
+        for weight, view in self._by_node:
+            total += weight * view.values.item(row)
+        scored = self.scored
+        self._ahead[row] = scores
+        scored.parts.derived.pop(row, None)
+        before = scored.totals.item(row)
+        if total != before:
+            scored.totals[row] = total
+            scored.best_rows.change(row, before, total)
+
+    def sum_of(self, by_plugin: Mapping[str, int]) -> tuple[int, dict[str, int]]:
+        """The sum for a row that these plugins give these scores, and the scores by plugin.
+
+        Without scores by node, which `take_total` adds.
+        """
+        weighted = {v.name: w * by_plugin[v.name] for w, v in self._varying if v.name in by_plugin}
+        return self._constant + sum(weighted.values()), self.scored.parts.with_scores(weighted)
 
     def read_cursors(self, rows: Changed = ()) -> Changed:
         *by_score, by_feasible = self._cursors
+        if self._ahead:
+            rows = [*self._ahead]  # The columns may have their old values again.
+            self._ahead.clear()
         for cursor in by_score:
             rows = rows_of_both(rows, cursor.changed())
-        if rows is None or len(rows) > FEW_ROWS:
+        if rows is None or len(rows) > self.most_rows:
             rows = self._sums = None
         both = rows_of_both(rows, by_feasible.changed())
         if both is None or len(both) > self.most_rows:
@@ -301,7 +346,12 @@ class TotalView(View):
             if view.uniform is None or view.errors or not view.in_range
         ]
         self._find_live()
-        return sums, Parts(parts, self._order)
+        found = Parts(parts, self._order)
+        self._by_node = [(w, view) for w, view in self._varying if reads_nodes_only(view)]
+        names = {view.name for _, view in self._by_node}
+        found.by_node = [part for part in parts if part[0] in names]
+        self._ahead = found.ahead
+        return sums, found
 
     @property
     def is_valid(self) -> bool:
@@ -331,6 +381,11 @@ class TotalView(View):
                 totals = totals + weight * (scores - before)
                 parts = parts.replaced((view.name, weight, scores))
         return Scored(masked(fits, totals), parts, BestRows())
+
+
+def reads_nodes_only(view: ScoreView | NormalizedView) -> bool:
+    """Whether a plugin's raw scores change only with node objects."""
+    return (view.raw if isinstance(view, NormalizedView) else view).is_by_node
 
 
 def masked(fits: Mask, totals: Scores) -> Scores:
