@@ -261,4 +261,5 @@ def version(obj: KubeObject) -> int:
 
 def is_older(new: KubeObject, old: KubeObject) -> bool:
     """Whether an object is older than the known one of its name."""
-    return NO_VERSION < version(new) < version(old)
+    version, known = new.metadata.resource_version, old.metadata.resource_version
+    return version.isdecimal() and known.isdecimal() and int(version) < int(known)

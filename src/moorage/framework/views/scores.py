@@ -69,7 +69,7 @@ class ScoreView(PluginView):
             self.log.add(row)
 
     def value_for(self, row: int) -> int | None:
-        """The score of a row, computed anew; None if there is none, or none that a node may have."""
+        """The score of a row, computed anew; None if there is none, or it is out of range."""
         try:
             raw = invoke.score_one(self._one, self.state, self._pod, NodeInfo(self.table, row))
         except PluginError:
