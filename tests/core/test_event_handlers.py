@@ -166,6 +166,18 @@ def test_a_deletion_without_a_version_lets_an_older_pod_come_back(machine):
     assert (run.where(POD), run.cached(POD), run.requested("n1")) == ("active", None, 0)
 
 
+def test_a_pod_that_an_earlier_list_hides_keeps_its_binding(machine):
+    """It comes back while its binding goes on: it is assumed again, and not tried once more."""
+    run = machine(nodes=["n1"])
+    run.schedule(versioned(POD, 5))
+    run.delete(versioned(POD, ""))
+    assert (run.cached(POD), run.requested("n1")) == (None, 0)
+    run.add(versioned(POD, 5))
+    assert (run.where(POD), run.cached(POD), run.requested("n1")) == (None, "n1?", 1000)
+    run.fail(BindPod)
+    assert (run.where(POD), run.cached(POD), run.requested("n1")) == ("backoff", None, 0)
+
+
 def test_a_late_update_of_a_former_pod_does_not_replace_the_present_one(machine):
     run = machine()
     present = make_pod("p", uid="another")

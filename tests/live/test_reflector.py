@@ -173,6 +173,21 @@ def test_a_pod_that_an_earlier_list_hides_comes_back_with_the_watch(before):
     assert scheduler.known_pod("ns/a").uid == "a"
 
 
+def test_a_list_is_earlier_than_all_events_before_it():
+    """A watch that repeats events does not make an outdated list look new."""
+    found, _, _ = observations(
+        listed(pod("a", 20), pod("b", 10), version="30"),
+        [line("MODIFIED", pod("b", 10)), gone()],
+        listed(pod("b", 10), version="15"),
+        [line("ADDED", pod("a", 20))],
+        count=5,
+    )
+    scheduler = Scheduler()
+    for observation in found:
+        scheduler.observe(observation, 0.0)
+    assert scheduler.known_pod("ns/a") is not None
+
+
 def test_watch_that_waits_at_a_future_version(monkeypatch):
     monkeypatch.setattr(reflectors, "SILENT_SECONDS", 0.05)
 

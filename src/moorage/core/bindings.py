@@ -33,6 +33,7 @@ from moorage.core.undoing import Undoing
 from moorage.framework.cluster import WaitingPod
 from moorage.framework.points import Awaiting
 from moorage.framework.status import SKIP, SUCCESS, Status, error
+from moorage.nodes.template import PodTemplate
 
 NO_WAITS: dict[str, float] = {}
 
@@ -370,6 +371,17 @@ class Bindings:
                 binding.fail(error("pod does not exist any more", binding.plugin.name))
                 self._give_up(binding)
         self._queue.move_all(updates.ASSIGNED_POD_DELETE, cached.pod, None, now)
+
+    def resumes(self, pod: Pod, template: PodTemplate) -> bool:
+        """Whether a pod that was gone is back while its binding goes on; it is assumed again.
+
+        An earlier list hides a pod for a moment. It must not have two binding cycles.
+        """
+        binding = self._cycles.get(pod.uid)
+        if binding is None:
+            return False
+        self._cache.assume(pod, binding.node, template)
+        return True
 
     # The end of waits
 

@@ -142,7 +142,9 @@ class EventHandlers:
         elif self._is_ours(pod) and not self._cache.is_assumed(pod.uid):
             if in_group and self._groups is not None:
                 self._groups.add(pod)
-            self._queue.add(pod, now, self._state.prepared_template(pod))
+            template = self._state.prepared_template(pod)
+            if not self._bindings.resumes(pod, template):
+                self._queue.add(pod, now, template)
         if in_group:
             pod_groups.requeue_siblings(self._cluster, self._queue, pod, now)
 

@@ -102,7 +102,7 @@ class Reflector:
         self._random = client.random
         self._known: dict[str, KubeObject] = {}
         self._version = ""  # The resourceVersion of the last list or event; empty: list next.
-        self._newest = ""  # The same; it stays when a list is needed.
+        self._newest = ""  # The latest since the last list; it stays when a list is needed.
         self._heard_at = -math.inf  # When the watch last sent something.
         self._failures = 0
         self._forbidden_since = math.inf
@@ -322,16 +322,22 @@ class Reflector:
         if event == "BOOKMARK":
             if _is_before(bookmark, self._version):
                 raise wire.UnreadableError(f"a bookmark has the earlier version {bookmark}")
-            self._version = self._newest = bookmark or self._version
+            self._advance(bookmark)
         elif obj is not None:
             if event not in OBSERVATIONS:
                 raise wire.UnreadableError(f"the watch sent an event of type {event!r}")
-            self._version = self._newest = obj.metadata.resource_version or self._version
+            self._advance(obj.metadata.resource_version)
             found.append(OBSERVATIONS[event](obj))
             if event == "DELETED":
                 self._known.pop(obj.key, None)
             else:
                 self._known[obj.key] = obj
+
+    def _advance(self, version: str) -> None:
+        """Take the version of an event; a watch that repeats events shows earlier ones."""
+        self._version = version or self._version
+        if not _is_before(self._version, self._newest):
+            self._newest = self._version
 
 
 def _without_version(obj: KubeObject) -> KubeObject:
