@@ -38,6 +38,22 @@ def test_time_starts_at_zero_and_moves_with_what_happens():
     assert (clock.now, clock.next_at) == (3, 6)
 
 
+def test_the_present_time():
+    """Actions that were scheduled for a time in advance come before those of that time."""
+    clock: Clock[str] = Clock()
+    for what in ("a", "b"):
+        clock.schedule(3, what)
+    assert not clock.is_due
+    assert clock.pop() == "a"
+    clock.in_(0, "c")
+    clock.schedule(1, "d")
+    clock.in_(1, "e")
+    assert (sorted(clock), clock.next_at, clock.is_due) == (["b", "c", "d", "e"], 3, True)
+    with pytest.raises(AssertionError, match="is due before"):
+        clock.advance(4)
+    assert drain(clock) == [(3, "b"), (3, "c"), (3, "d"), (4, "e")]
+
+
 def test_time_passes_up_to_the_next_thing_and_never_back():
     clock: Clock[str] = Clock()
     clock.schedule(5, "it")

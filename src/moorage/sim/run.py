@@ -252,9 +252,8 @@ class Simulation:
 
     def _step(self, until: float | None) -> bool:
         """Let one thing perform, or time pass; False if that is all."""
-        clock = self._clock
-        if clock.next_at is not None and clock.next_at <= clock.now:
-            self._perform(clock.pop())
+        if self._clock.is_due:
+            self._perform(self._clock.pop())
         elif self._replicas.step():
             if self._replicas.cycles % CYCLES_PER_PROGRESS == 0:
                 self._report(self._replicas.cycles)
