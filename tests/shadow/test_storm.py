@@ -37,7 +37,7 @@ class FollowedStorm:
         for kind in KINDS.values():
             for obj in list(self.sim.cluster.active(kind.struct)):
                 self.observe(Added(obj))
-        self.sim.cluster.watch(self.observe, active_pods_only=True)
+        self.sim.cluster.watch_active(self.observe)
         storm.play(self.sim, cluster.script())
 
     def observe(self, observation):

@@ -26,7 +26,7 @@ class RecordingWatcher:
 
     def __init__(self, cluster: MemoryCluster, *, active_pods_only: bool = True) -> None:
         self.observations: list[Observation] = []
-        cluster.watch(self.observations.append, active_pods_only=active_pods_only)
+        (cluster.watch_active if active_pods_only else cluster.watch)(self.observations.append)
 
     def words(self) -> list[str]:
         return [f"{type(each).__name__} {each.obj.name}" for each in self.observations]
@@ -251,3 +251,12 @@ def test_a_pod_that_has_ended_is_gone_for_schedulers_and_there_for_others():
     assert [type(each) for each in scheduler.observations] == [Added, Deleted]
     assert [type(each) for each in other.observations] == [Added, Updated, Updated, Deleted]
     assert cluster.active(Pod) == ()
+
+
+def test_a_watcher_of_some_kinds():
+    cluster = MemoryCluster()
+    seen: list[Observation] = []
+    cluster.watch(seen.append, Node)
+    cluster.create(make_pod(), now=0)
+    node = cluster.create(make_node(), now=0)
+    assert seen == [Added(node)]

@@ -17,7 +17,7 @@ class Harness:
         self.cluster = MemoryCluster()
         self.clock: Clock[object] = Clock()
         self.watch = Watch(0, self.cluster, self.clock, FaultPlan(seed, faults))
-        self.cluster.watch(self.watch.send, active_pods_only=True)
+        self.cluster.watch_active(self.watch.send)
 
     def change(self, times: int) -> None:
         node = self.cluster.create(Node(metadata=ObjectMeta(name="n1")), 0)

@@ -22,7 +22,7 @@ class CostMeter:
         self._running: dict[str, tuple[Decimal, float]] = {}
         for node in simulation.cluster.all(Node):
             self._start(node)
-        simulation.cluster.watch(self._on_change)
+        simulation.cluster.watch(self._on_change, Node)
 
     @property
     def total(self) -> Decimal:

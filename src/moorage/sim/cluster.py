@@ -46,21 +46,28 @@ class MemoryCluster:
         self._created = 0
         self._uids: set[str] = set()
         self._objects: dict[type[KubeObject], dict[str, KubeObject]] = {k: {} for k in KIND_OF}
-        self._watchers: list[Watcher] = []
+        self._watchers: dict[type[KubeObject], list[Watcher]] = {k: [] for k in KIND_OF}
         self._active_watchers: list[Watcher] = []
         self._refusal: Callable[[KubeObject], str] = lambda _: ""
 
     def admit_by(self, refusal: Callable[[KubeObject], str]) -> None:
-        """Call a function with every new object; a text that it returns refuses the object."""
+        """Call a function with every new object; a text that it returns refuses the object.
+
+        A resource version that the object was given with shows that another server admitted it.
+        """
         self._refusal = refusal
 
-    def watch(self, watcher: Watcher, *, active_pods_only: bool = False) -> None:
-        """Call a watcher with every change from now on.
+    def watch(self, watcher: Watcher, *kinds: type[KubeObject]) -> None:
+        """Call a watcher with every change from now on, of these kinds if any are given."""
+        for kind in kinds or KIND_OF:
+            self._watchers[kind].append(watcher)
 
-        With `active_pods_only` it sees what a scheduler's field selector shows: a pod that has
-        Succeeded or Failed is gone for it.
+    def watch_active(self, watcher: Watcher) -> None:
+        """The same for what the field selector of a scheduler shows.
+
+        A pod that has Succeeded or Failed is gone for it.
         """
-        (self._active_watchers if active_pods_only else self._watchers).append(watcher)
+        self._active_watchers.append(watcher)
 
     def get(self, kind: type[T], key: str) -> T | None:
         """One object by `namespace/name`, or by name if it is cluster-scoped."""
@@ -89,16 +96,15 @@ class MemoryCluster:
 
     def create(self, obj: T, now: float) -> T:
         """Store an object; a missing name, UID and creation time are filled in."""
-        kind, given = KIND_OF[type(obj)], obj.metadata
-        obj = replace(obj, metadata=self._new_meta(given, kind, now))
+        kind = KIND_OF[type(obj)]
+        meta = self._new_meta(obj.metadata, kind, now)
+        obj = replace(obj, metadata=meta)
         if obj.key in self._objects[type(obj)]:
             raise status_errors.already_exists(RESOURCE_OF[kind.struct], obj.name)
-        # A given version shows that another server admitted the object.
-        meta = replace(obj.metadata, resource_version=given.resource_version)
-        if why := self._refusal(replace(obj, metadata=meta)):
+        if why := self._refusal(obj):
             raise status_errors.forbidden(RESOURCE_OF[kind.struct], obj.name, why)
-        self._uids.add(obj.uid)
-        return self._put(None, _initialized(obj, now))
+        self._uids.add(meta.uid)
+        return self._store(None, _initialized(obj, now))
 
     def merged(self, obj: T) -> T:
         """The object as an update would store it, with the fields that only the server sets.
@@ -211,7 +217,6 @@ class MemoryCluster:
             uid=self._fresh_uid(meta.uid),
             creation_timestamp=meta.creation_timestamp or timestamp(now),
             generation=meta.generation or 1,
-            resource_version=str(self.version + 1),
         )
 
     def _fresh_uid(self, requested: str) -> str:
@@ -223,20 +228,19 @@ class MemoryCluster:
         return requested
 
     def _store(self, old: KubeObject | None, new: T) -> T:
-        meta = replace(new.metadata, resource_version=str(self.version + 1))
-        return self._put(old, replace(new, metadata=meta))
-
-    def _put(self, old: KubeObject | None, new: T) -> T:
-        """Store an object that has the next version."""
+        """Store an object with the next version."""
         self.version += 1
+        meta = replace(new.metadata, resource_version=str(self.version))
+        new = replace(new, metadata=meta)
         self._objects[type(new)][new.key] = new
-        self._notify(Added(new) if old is None else Updated(new), visible=_is_active(new))
-        if old is not None and _is_active(old) and not _is_active(new):
+        is_active = _is_active(new)
+        self._notify(Added(new) if old is None else Updated(new), visible=is_active)
+        if old is not None and not is_active and _is_active(old):
             self._notify_active(Deleted(old))
         return new
 
-    def _notify(self, observation: Observation, *, visible: bool) -> None:
-        for watcher in self._watchers:
+    def _notify(self, observation: Added | Updated | Deleted, *, visible: bool) -> None:
+        for watcher in self._watchers[type(observation.obj)]:
             watcher(observation)
         if visible:
             self._notify_active(observation)

@@ -65,7 +65,7 @@ class ClaimController:
         self._waiting: Keys = {}
         # Pods whose claims a quota refused.
         self._refused: dict[str, None] = {}
-        cluster.watch(self._observe)
+        cluster.watch(self._observe, Pod, ResourceClaim, ResourceClaimTemplate)
 
     def perform(self, action: Action) -> bool:
         """Perform an action from the clock, unless its object is gone; whether it did anything."""

@@ -35,7 +35,7 @@ class DeviceDrivers:
         self._fault_plan = fault_plan
         self._withdrawn: dict[str, list[ResourceSlice]] = {}
         self._preparing: set[str] = set()
-        cluster.watch(self._observe)
+        cluster.watch(self._observe, Node, ResourceClaim)
 
     def perform(self, what: PrepareDevices) -> None:
         """Perform an action from the clock, unless the claim changed meanwhile."""

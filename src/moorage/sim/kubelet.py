@@ -96,7 +96,7 @@ class Kubelet:
         # Node -> UID -> key; and the grace period of pods (by UID) whose EndPod is on the clock.
         self._pods: dict[str, dict[str, str]] = {}
         self._ending: dict[str, float] = {}
-        cluster.watch(self._observe)
+        cluster.watch(self._observe, Pod, Node, ResourceClaim)
 
     def perform(self, what: Action) -> None:
         """Perform an action from the clock, unless its object changed meanwhile."""

@@ -87,7 +87,7 @@ class Replicas:
         self._checks = checks
         self._all: list[Replica] = []
         self._moment = (0.0, 0)
-        cluster.watch(self._changed, active_pods_only=True)
+        cluster.watch_active(self._changed)
         self._start()
         for at in fault_plan.restarts():
             clock.schedule(at, ReplaceLeader())

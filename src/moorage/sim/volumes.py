@@ -78,7 +78,8 @@ class VolumeController:
         self._unbound: dict[str, None] = {}
         self._scheduled: set[Action] = set()
         self._provisioning: set[tuple[str, str | None]] = set()
-        cluster.watch(self._observe)
+        cluster.watch(self._observe, PersistentVolumeClaim, PersistentVolume, StorageClass)
+        cluster.watch(self._observe_pod, Pod)
 
     def perform(self, action: Action) -> None:
         """Perform an action from the clock, unless its object changed meanwhile."""
@@ -154,7 +155,10 @@ class VolumeController:
                 self._observe_volume(volume)
             case Added(obj=StorageClass()):
                 self._schedule(*map(SyncClaim, self._unbound))
-            case Added(obj=Pod() as pod):
+
+    def _observe_pod(self, observation: Observation) -> None:
+        match observation:
+            case Added(obj=Pod() as pod) if pod.spec.volumes:
                 if any(volume.ephemeral is not None for volume in pod.spec.volumes):
                     self._schedule(CreateClaims(pod.key, pod.uid))
             case Deleted(obj=Pod() as pod):

@@ -25,6 +25,7 @@ from moorage.sim.results.usage import Amounts, UsageTable
 Mask = npt.NDArray[np.bool_]
 Depths = Callable[[], dict[str, int]]
 
+OTHER_KINDS = (Node, Queue, ElasticQuota, ResourceSlice, DeviceClass, ResourceClaim)
 # In a sample's packing: the node does not exist at that time.
 GONE = 255
 
@@ -76,7 +77,8 @@ class Recorder:
         self._integrated_to = 0.0
         # The sum of the requests of all pods, for the average pod.
         self._requested: dict[str, int] = {}
-        cluster.watch(self._changed)
+        cluster.watch(self._pod_changed, Pod)
+        cluster.watch(self._changed, *OTHER_KINDS)
 
     @property
     def pending(self) -> int:
@@ -190,7 +192,7 @@ class Recorder:
         total = int(free[existing].sum())
         return round(1 - int(free[fits].sum()) / total, 6) if total else 0.0
 
-    def _changed(self, observation: Observation) -> None:
+    def _pod_changed(self, observation: Observation) -> None:
         match observation:
             case Updated(obj=Pod() as pod):
                 self._pod_updated(pod)
@@ -198,6 +200,9 @@ class Recorder:
                 self._pod_added(pod)
             case Deleted(obj=Pod() as pod):
                 self._pod_ended(pod)
+
+    def _changed(self, observation: Observation) -> None:
+        match observation:
             case Added(obj=Node() as node) | Updated(obj=Node() as node):
                 self._allocatable[node.name] = requests.allocatable(node)
                 self._put_node(node.name)
