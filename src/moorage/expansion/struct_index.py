@@ -2,16 +2,19 @@
 
 A simulation keeps pods, nodes and volumes as structs, for speed; controllers read plain dicts. So a
 struct becomes a dict, its *view*, when a controller reads it, and the view is kept until the struct
-changes. Workloads and budgets are kept as dicts, their *documents*.
+changes. There may be a million pods: their views share what the pods share. Workloads and budgets
+are kept as dicts, their *documents*.
 """
 
 from collections.abc import Iterable
+from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from moorage.api.meta import KubeObject
 from moorage.api.node import Node
-from moorage.api.pod import Pod
+from moorage.api.pod import Pod, PodSpec
 from moorage.api.selectors import Selector
 from moorage.controllers import node_lifecycle, objects
 from moorage.controllers.index import STRUCTS, Key, ObjectIndex, StructReader
@@ -28,6 +31,7 @@ DOCUMENT_KINDS = (
     "batch/Job",
     "policy/PodDisruptionBudget",
 )
+MOST_SHARED = 4096
 # Kubelets of simulated nodes do not stop, so their leases do not expire.
 LEASE: Object = {"metadata": {}, "spec": {"renewTime": "9999-01-01T00:00:00Z"}}
 
@@ -44,6 +48,10 @@ class StructIndex(ObjectIndex):
         self._without_owner: dict[str, dict[str, None]] = {}
         self._by_node: dict[str, dict[str, None]] = {}
         self._views: dict[str, tuple[KubeObject, Object]] = {}
+        # Specs without node, and other parts of pods, as plain data. By the identity of the
+        # containers, or of the part, which is kept, so that it stays the same one.
+        self._specs: dict[int, tuple[PodSpec, Object]] = {}
+        self._parts: dict[int, tuple[object, Any]] = {}
         # When a taint with the effect NoExecute was first read, by node, key and effect.
         self._tainted_at: dict[tuple[str, str, str], str] = {}
 
@@ -100,11 +108,48 @@ class StructIndex(ObjectIndex):
         known = self._views.get(obj.metadata.uid)
         if known is not None and known[0] is obj:
             return known[1]
-        view = _view(obj)
+        view = self._pod_view(obj) if isinstance(obj, Pod) else _view(obj)
         if isinstance(obj, Node) and obj.spec.taints:
             view = self._with_times(view)
         self._views[obj.metadata.uid] = (obj, view)
         return view
+
+    def _pod_view(self, pod: Pod) -> Object:
+        meta, status = pod.metadata, pod.status
+        own = replace(meta, labels={}, annotations={}, owner_references=())
+        view: Object = {"apiVersion": pod.api_version, "kind": pod.kind}
+        shown = view["metadata"] = msgspec.to_builtins(own)
+        if meta.labels:
+            shown["labels"] = meta.labels
+        if meta.annotations:
+            shown["annotations"] = meta.annotations
+        if meta.owner_references:
+            shown["ownerReferences"] = self._shared(meta.owner_references)
+        view["spec"] = self._spec_view(pod.spec)
+        view["status"] = msgspec.to_builtins(replace(status, conditions=()))
+        if status.conditions:
+            conditions = tuple([self._shared(each) for each in status.conditions])
+            view["status"]["conditions"] = conditions
+        return view
+
+    def _spec_view(self, spec: PodSpec) -> Object:
+        """A spec as plain data: the same object for pods that differ only in their node."""
+        unassigned, key = replace(spec, node_name=""), id(spec.containers)
+        known = self._specs.get(key)
+        if known is None or known[0] != unassigned:
+            if len(self._specs) >= MOST_SHARED:
+                self._specs.clear()
+            known = self._specs[key] = (unassigned, msgspec.to_builtins(unassigned))
+        return {**known[1], "nodeName": spec.node_name} if spec.node_name else known[1]
+
+    def _shared(self, part: object) -> Any:
+        """A part as plain data: the same object for pods that share the part."""
+        known = self._parts.get(id(part))
+        if known is None:
+            if len(self._parts) >= MOST_SHARED:
+                self._parts.clear()
+            known = self._parts[id(part)] = (part, msgspec.to_builtins(part))
+        return known[1]
 
     def _with_times(self, node: Object) -> Object:
         """The node with `timeAdded` in its taints; structs do not have it."""

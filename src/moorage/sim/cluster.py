@@ -7,6 +7,7 @@ claims and jobs count: a simulation has no controllers that remove others.
 """
 
 from collections.abc import Callable, Iterable
+from functools import lru_cache
 from typing import Any, TypeVar
 
 from msgspec import UNSET, UnsetType, convert
@@ -329,6 +330,11 @@ def with_condition(
     for i, old in enumerate(conditions):
         if old.type == new.type:
             at = objects.transition_time(old.status, old.last_transition_time, new.status, at)
-            changed = replace(new, last_transition_time=at)
-            return (*conditions[:i], changed, *conditions[i + 1 :])
-    return (*conditions, replace(new, last_transition_time=at))
+            return (*conditions[:i], _condition_at(new, at), *conditions[i + 1 :])
+    return (*conditions, _condition_at(new, at))
+
+
+@lru_cache(maxsize=1024)
+def _condition_at(condition: Condition, at: str) -> Condition:
+    """The condition with its transition time; pods that change at one time share it."""
+    return replace(condition, last_transition_time=at)
