@@ -10,7 +10,8 @@ import pytest
 from moorage.live import tls
 from moorage.live.api_errors import NoResponseError, NotSentError
 from moorage.live.connection import ServerTrust
-from moorage.live.http1 import ConnectionPool, header
+from moorage.live.http1 import ConnectionPool
+from moorage.live.http_connection import header
 
 PLAIN = b"HTTP/1.1 201 Created\r\nContent-Length: 2\r\nRetry-After: 3\r\n\r\n{}"
 CHUNKED = (

@@ -11,7 +11,7 @@ from moorage.live import tls
 from moorage.live.api_errors import ApiStatusError, NoResponseError
 from moorage.live.client import Client
 from moorage.live.connection import Connection, ServerTrust
-from moorage.live.http1 import BUFFER_BYTES
+from moorage.live.http_connection import BUFFER_BYTES
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
 CHUNKED = HEAD + b"Transfer-Encoding: chunked\r\n\r\n"

@@ -26,7 +26,8 @@ from moorage.live.api_errors import (
 from moorage.live.clock import Clock
 from moorage.live.connection import Connection
 from moorage.live.credentials import Credentials
-from moorage.live.http1 import ConnectionPool, header
+from moorage.live.http1 import ConnectionPool
+from moorage.live.http_connection import header
 from moorage.live.read_only import ReadOnlyTransport
 from moorage.live.token_bucket import Priority, TokenBucket
 from moorage.live.transport import Readable, StreamedResponse, Transport
