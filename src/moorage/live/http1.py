@@ -40,8 +40,11 @@ class ConnectionPool:
         self._host = parts.hostname or ""
         self._port = parts.port or (443 if self._is_secure else 80)
         self._server_name = server_name or self._host
-        self._prefix = parts.path.rstrip("/")
         self._netloc = parts.netloc
+        # What precedes a path; a proxy without a tunnel needs the whole URL.
+        is_whole = self._proxy is not None and not self._is_secure
+        self._prefix = f"http://{self._netloc}" if is_whole else ""
+        self._prefix += parts.path.rstrip("/")
         self._idle: list[HttpConnection] = []
         self._ssl: ssl.SSLContext | None = None
         # Connections that wait for a response. They share one timer, set for the earliest
@@ -60,10 +63,7 @@ class ConnectionPool:
 
     def _head(self, method: str, path: str, headers: str) -> bytes:
         """Everything in a request before its body."""
-        # A proxy without a tunnel needs the whole URL.
-        server = "" if self._proxy is None or self._is_secure else f"http://{self._netloc}"
-        target = f"{server}{self._prefix}{path}"
-        return f"{method} {target} HTTP/1.1\r\n{headers}\r\n".encode("latin-1")
+        return f"{method} {self._prefix}{path} HTTP/1.1\r\n{headers}\r\n".encode("latin-1")
 
     async def request(
         self,
@@ -77,24 +77,27 @@ class ConnectionPool:
         before_sending: Callable[[], None],
     ) -> HttpResponse:
         """Send a request and wait for its response; raises NotSentError or NoResponseError."""
-        length = "" if body is None else f"Content-Length: {len(body)}\r\n"
-        request = self._head(method, path, f"{headers}{length}") + (body or b"")
-        where = f"{method} {path.partition('?')[0]}"
+        if body is None:
+            request = self._head(method, path, headers)
+        else:
+            length = f"Content-Length: {len(body)}\r\n"
+            request = self._head(method, path, headers + length) + body
         connection = self._take_idle(ssl_context)
         if connection is None:
-            connection = await self._connect(where, seconds, ssl_context)
+            connection = await self._connect(_where(method, path), seconds, ssl_context)
         try:
             before_sending()
-            connection.ends_at = time.monotonic() + seconds
-            connection.send(request)
+            connection.ends_at = ends_at = time.monotonic() + seconds
+            answer = connection.exchange(request)
             self._pending.add(connection)
-            if connection.ends_at < self._timer_at:
-                self._set_timer(connection.ends_at)
-            return await connection.response()
+            if ends_at < self._timer_at:
+                self._set_timer(ends_at)
+            return await answer
         except TimeoutError:
+            where = _where(method, path)
             raise NoResponseError(f"{where}: no answer within {seconds:g} s") from None
         except ConnectionError as error:
-            why = " ".join(str(error).split()) or "Server disconnected"
+            where, why = _where(method, path), " ".join(str(error).split()) or "Server disconnected"
             raise NoResponseError(f"{where}: the connection broke: {why}") from None
         finally:
             self._pending.discard(connection)
@@ -111,8 +114,7 @@ class ConnectionPool:
 
         The whole response may take `seconds`. Raises ApiError, ConnectionError or TimeoutError.
         """
-        where = f"GET {path.partition('?')[0]}"
-        connection = await self._connect(where, seconds, ssl_context)
+        connection = await self._connect(_where("GET", path), seconds, ssl_context)
         try:
             await connection.stream(self._head("GET", path, headers), seconds)
         except BaseException:
@@ -200,6 +202,10 @@ class ConnectionPool:
             connection.close()
             raise
         return connection
+
+
+def _where(method: str, path: str) -> str:
+    return f"{method} {path.partition('?')[0]}"
 
 
 class HttpProxy:

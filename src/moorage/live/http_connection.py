@@ -29,7 +29,9 @@ KEEP_ALIVE = (
 class HttpConnection(asyncio.Protocol):
     """One connection, which carries one request at a time.
 
-    Reading raises ConnectionError if the connection breaks, and what `fail` was called with.
+    `exchange` returns a future of the whole response, `stream` waits for the head and lets the
+    caller read the body. Both raise ConnectionError if the connection breaks, and what `fail` was
+    called with.
     """
 
     def __init__(self) -> None:
@@ -38,6 +40,8 @@ class HttpConnection(asyncio.Protocol):
         self.is_open = False
         self._transport: asyncio.Transport | None = None
         self._timer: asyncio.TimerHandle | None = None
+        # What the caller waits for: the response of `exchange`, or the next part of a stream.
+        self._answer: asyncio.Future[HttpResponse] | None = None
         self._waiter: asyncio.Future[None] | None = None
         self._is_paused = False
         self._error: Exception | None = None
@@ -57,8 +61,13 @@ class HttpConnection(asyncio.Protocol):
 
     # Requests and responses
 
-    def send(self, request: bytes) -> None:
-        """Send a request."""
+    def exchange(self, request: bytes) -> asyncio.Future[HttpResponse]:
+        """Send a request; the future has the whole response, or the error."""
+        answer = self._answer = asyncio.get_running_loop().create_future()
+        self._send(request)
+        return answer
+
+    def _send(self, request: bytes) -> None:
         assert self._transport is not None
         self._reset()
         self._transport.write(request)
@@ -68,7 +77,7 @@ class HttpConnection(asyncio.Protocol):
     async def stream(self, request: bytes, seconds: float) -> None:
         """Send a request and wait for the head; the whole response may take `seconds`."""
         self._timer = asyncio.get_running_loop().call_later(seconds, self.fail, TimeoutError())
-        self.send(request)
+        self._send(request)
         await self._read_head()
 
     async def open_tunnel(
@@ -77,7 +86,7 @@ class HttpConnection(asyncio.Protocol):
         """Let a proxy connect to the target, and use TLS from there on."""
         assert self._transport is not None
         head = f"CONNECT {target} HTTP/1.1\r\nHost: {target}\r\n{authorization}\r\n"
-        self.send(head.encode("latin-1"))
+        self._send(head.encode("latin-1"))
         await self._read_head()
         if self.status != 200:
             raise ConnectionRefusedError(f"the proxy answered {self.status}")
@@ -88,20 +97,13 @@ class HttpConnection(asyncio.Protocol):
         assert secure is not None
         self._transport = secure
 
-    async def response(self) -> HttpResponse:
-        """The whole response to a request that was sent."""
-        await self._read_head()
-        if self._left < 0:  # Such a connection could not be used again.
-            raise ConnectionResetError(NOT_HTTP)
-        return HttpResponse(self.status, self.head, await self.read())
-
     async def readany(self) -> bytes:
         """The bytes received so far, at least one; empty at the end of the response."""
         while not self._chunks:
             if self._is_complete:
                 return b""
-            await self._wait()
-        found = self._chunks[0] if len(self._chunks) == 1 else b"".join(self._chunks)
+            await self._next_part()
+        found = b"".join(self._chunks)
         self._chunks.clear()
         self._buffered = 0
         if self._is_paused and self._transport is not None and not self._transport.is_closing():
@@ -123,7 +125,7 @@ class HttpConnection(asyncio.Protocol):
             self.is_open
             and self._is_complete
             and self.head.startswith(b"http/1.1")
-            and header(self.head, b"connection") != "close"
+            and (b"\r\nconnection:" not in self.head or header(self.head, b"connection") != "close")
         )
 
     def close(self) -> None:
@@ -137,20 +139,28 @@ class HttpConnection(asyncio.Protocol):
     def fail(self, error: Exception) -> None:
         """Make reading raise an error, unless the response is complete."""
         self._error = self._error or error
+        if self._answer is not None and not self._answer.done():
+            self._answer.set_exception(self._error)
         self._wake()
 
     async def _read_head(self) -> None:
         while not self.status:
-            await self._wait()
+            await self._next_part()
 
-    async def _wait(self) -> None:
+    def _next_part(self) -> asyncio.Future[None]:
+        """Done when more of a streamed response has arrived, or it has failed."""
         if self._error is not None:
             raise self._error
         self._waiter = asyncio.get_running_loop().create_future()
-        await self._waiter
+        return self._waiter
 
     def _wake(self) -> None:
-        if self._waiter is not None and not self._waiter.done():
+        """Let the caller continue with what has arrived."""
+        answer = self._answer
+        if answer is not None:
+            if self._is_complete and not answer.done():
+                answer.set_result(HttpResponse(self.status, self.head, b"".join(self._chunks)))
+        elif self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
 
     # Callbacks of the event loop
@@ -188,10 +198,17 @@ class HttpConnection(asyncio.Protocol):
             self.fail(ConnectionResetError(NOT_HTTP))
             self.close()
             return
+        if self._answer is None:
+            self._limit_buffer(len(data))
+        elif self._left < 0:  # Such a connection could not be used again.
+            self.fail(ConnectionResetError(NOT_HTTP))
+        self._wake()
+
+    def _limit_buffer(self, received: int) -> None:
+        self._buffered += received
         if self._buffered > BUFFER_BYTES and not self._is_paused and self._transport is not None:
             self._is_paused = True
             self._transport.pause_reading()
-        self._wake()
 
     def _parse_head(self, data: bytes) -> bytes:
         """Parse the head, if it is complete; returns the bytes behind it."""
@@ -200,22 +217,23 @@ class HttpConnection(asyncio.Protocol):
                 raise ValueError(NOT_HTTP)
             status, head, data = int(data[9:12]), data[:end].lower(), data[end + 4 :]
             if status >= 200:  # A 1xx response precedes the real one.
-                length = "0" if status in NO_BODY else header(head, b"content-length")
-                self._is_chunked = "chunked" in (header(head, b"transfer-encoding") or "")
-                self._left = 0 if self._is_chunked else -1 if length is None else int(length)
-                self._is_complete = not self._is_chunked and self._left == 0
                 self.status, self.head = status, head
+                self._is_chunked = b"\r\ntransfer-encoding:" in head and _is_chunked(head)
+                if not self._is_chunked:
+                    length = "0" if status in NO_BODY else header(head, b"content-length")
+                    self._left = -1 if length is None else int(length)
+                    self._is_complete = self._left == 0
                 return data
         self._rest = data
         return b""
 
     def _parse_body(self, data: bytes) -> None:
         if self._left < 0:
-            self._add(data)
+            self._chunks.append(data)
         elif not self._is_complete:
-            self._add(data[: self._left])
+            self._chunks.append(data[: self._left])
             self._left = max(self._left - len(data), 0)
-            self._is_complete = self._left == 0
+            self._is_complete = not self._left
 
     def _parse_chunks(self, data: bytes) -> None:
         at = 0
@@ -224,7 +242,7 @@ class HttpConnection(asyncio.Protocol):
                 chunk = data[at : at + self._left]
                 if not chunk:
                     return
-                self._add(chunk)
+                self._chunks.append(chunk)
                 at += len(chunk)
                 self._left -= len(chunk)
                 self._is_behind_chunk = self._left == 0
@@ -244,16 +262,12 @@ class HttpConnection(asyncio.Protocol):
                 continue
             size = int(data[at:end].partition(b";")[0], 16)
             at, behind = end + 2, end + 2 + size
-            if size and data[behind : behind + 2] == b"\r\n":  # Usually the whole chunk is there.
-                self._add(data[at:behind])
+            if size and data.startswith(b"\r\n", behind):  # Usually the whole chunk is there.
+                self._chunks.append(data[at:behind])
                 at = behind + 2
             else:
                 self._left = size
                 self._is_last = size == 0
-
-    def _add(self, chunk: bytes) -> None:
-        self._chunks.append(chunk)
-        self._buffered += len(chunk)
 
 
 def keep_alive(made: socket.socket) -> None:
@@ -263,11 +277,11 @@ def keep_alive(made: socket.socket) -> None:
             made.setsockopt(level, getattr(socket, name), value)
 
 
+def _is_chunked(head: bytes) -> bool:
+    return "chunked" in (header(head, b"transfer-encoding") or "")
+
+
 def header(head: bytes, name: bytes) -> str | None:
     """The value of a header, or None; the head and the name are in lower case."""
-    at = head.find(b"\r\n" + name + b":")
-    if at < 0:
-        return None
-    end = head.find(b"\r\n", at + 2)
-    value = head[at + len(name) + 3 : end if end >= 0 else None]
-    return value.strip().decode("latin-1")
+    _, found, rest = head.partition(b"\r\n%b:" % name)
+    return rest.partition(b"\r\n")[0].strip().decode("latin-1") if found else None
