@@ -102,6 +102,36 @@ def test_watch_resumes_where_it_ended():
     assert versions == ["10", "11", "11", "40"]
 
 
+def node(name, version, heartbeat, **changes):
+    meta = {"name": name, "uid": name, "resourceVersion": str(version), **changes}
+    ready = {"type": "Ready", "status": "True", "lastHeartbeatTime": heartbeat}
+    return {"metadata": meta, "status": {"conditions": [ready], "allocatable": {"cpu": "4"}}}
+
+
+def test_heartbeats_of_nodes_are_not_observed():
+    found, requests, reflector = observations(
+        listed(node("a", 1, "08:00"), node("b", 2, "08:00")),
+        [line("MODIFIED", node("a", 11, "08:10"))],
+        [
+            line("MODIFIED", node("b", 12, "08:10", labels={"zone": "1"})),
+            line("MODIFIED", node("b", 13, "08:20", labels={"zone": "1"})),
+            line("MODIFIED", node("b", 14, "08:30")),
+            line("DELETED", node("a", 15, "08:30")),
+            line("ADDED", node("a", 16, "08:30")),
+        ],
+        kind=KINDS["Node"],
+        count=6,
+    )
+    seen = [(type(each).__name__, each.obj.metadata.resource_version) for each in found]
+    assert seen == [
+        *(("Added", "1"), ("Added", "2")),
+        *(("Updated", "12"), ("Updated", "14"), ("Deleted", "15"), ("Added", "16")),
+    ]
+    assert "resourceVersion=11" in requests[2], "the watch resumes behind the heartbeat"
+    versions = [each.metadata.resource_version for each in reflector.objects()]
+    assert versions == ["14", "16"]
+
+
 @pytest.mark.parametrize(
     "failure",
     [

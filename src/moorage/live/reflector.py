@@ -10,6 +10,7 @@
 A reflector keeps the last version of each object, so a new list becomes the few differences to what
 is known, including deletions whose events were missed. (One `Listed` would be equivalent, but the
 core handles it in one call, and with very many pods that blocks the event loop for too long.)
+Heartbeats of nodes, the updates that change nothing that is read, are not queued.
 
 An API server whose storage was restored from a backup goes back to earlier versions, and a watch
 from a later one waits without an error. So the version is looked up when a watch is silent. A list
@@ -26,6 +27,7 @@ from msgspec import structs
 
 from moorage.api.kinds import Kind
 from moorage.api.meta import KubeObject
+from moorage.api.node import Node
 from moorage.core.observations import Added, Deleted, Observation, Updated
 from moorage.live import api_errors, kinds, listing, logs, paths, wire
 from moorage.live.api_errors import ApiError, ApiStatusError
@@ -292,7 +294,8 @@ class Reflector:
                     *lines, rest = (rest + chunk).split(b"\n")
                     if lines:
                         self._heard_at = self._clock()
-                        self._queue.put(self._decode(lines))
+                        if found := self._decode(lines):
+                            self._queue.put(found)
                         self._failures = 0
                 if rest.strip():
                     self._log.verbose(1, "the watch ended within a line")
@@ -327,11 +330,23 @@ class Reflector:
             if event not in OBSERVATIONS:
                 raise wire.UnreadableError(f"the watch sent an event of type {event!r}")
             self._advance(obj.metadata.resource_version)
-            found.append(OBSERVATIONS[event](obj))
             if event == "DELETED":
                 self._known.pop(obj.key, None)
+            elif isinstance(obj, Node) and (old := self._unchanged(obj)) is not None:
+                self._known[obj.key] = old
+                return
             else:
                 self._known[obj.key] = obj
+            found.append(OBSERVATIONS[event](obj))
+
+    def _unchanged(self, node: Node) -> KubeObject | None:
+        """The known node with the version of this one, if nothing else is different."""
+        old = self._known.get(node.key)
+        if not isinstance(old, Node) or old.spec != node.spec or old.status != node.status:
+            return None
+        version = node.metadata.resource_version
+        meta = structs.replace(old.metadata, resource_version=version)
+        return structs.replace(old, metadata=meta) if meta == node.metadata else None
 
     def _advance(self, version: str) -> None:
         """Take the version of an event; a watch that repeats events shows earlier ones."""
