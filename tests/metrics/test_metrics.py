@@ -210,6 +210,19 @@ def test_plugins_are_timed_in_a_tenth_of_cycles(chance, measured):
     assert got[evaluated, "Filter", "NodeResourcesFit", DEFAULT] >= 1
 
 
+def test_plugins_are_timed_in_ten_cycles_per_second_at_most():
+    pods = [make_pod(f"p{i}", uid=f"p{i}", requests={"cpu": "10m"}) for i in range(200)]
+    cluster = Measured(chance=0.05)
+    clock = cluster.meter._clock
+    began = clock.now
+    got = cluster.schedule(*pods).values
+    timed = got[
+        "scheduler_plugin_execution_duration_seconds_count", "Bind", "DefaultBinder", "Success"
+    ]
+    assert 1 < timed <= 1 + 10 * (clock.now - began)
+    assert timed < len(pods)
+
+
 def test_cached_results_count_as_hits():
     pods = [make_pod(f"p{i}", uid=f"p{i}", requests={"cpu": "10m"}) for i in range(5)]
     got = Measured().schedule(*pods).values

@@ -73,7 +73,8 @@ class Families:
         )
         self.plugin_duration = Histogram(
             "scheduler_plugin_execution_duration_seconds",
-            "Duration for running a plugin at a specific extension point; a tenth is measured.",
+            "Duration for running a plugin at a specific extension point; a tenth of the cycles is "
+            "measured, ten per second at most.",
             PLUGIN,
             ("plugin", "extension_point", "status"),
         )
