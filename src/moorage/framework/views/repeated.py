@@ -71,7 +71,7 @@ class RepeatedTotals:
                 elif not all(view.fits(row) for view in self._filters):
                     return False  # It may have become feasible.
             self._position = position
-        return self._feasible.is_current
+        return True
 
     def _learn(self, row: int, number: int) -> KnownScores | None:
         """The scores of a row with new resources; None if they are not valid, or it is rejected."""

@@ -295,10 +295,13 @@ class TemplateViews:
         if self._pre_filters.settled() is not pre:
             return None
         pre_filtered = 0.0 if meter is None else meter.now()
-        if feasible.count < 2 or not self._repeated.take_changes():
+        if feasible.count < 2 or not feasible.is_current:
+            return None
+        filtered = 0.0 if meter is None else meter.now()
+        if not self._repeated.take_changes():
             return None
         if meter is not None:
-            meter.repeated(started, pre_filtered, pre_filtered)
+            meter.repeated(started, pre_filtered, filtered)
         return pre, feasible, total.scored
 
     def _find_repeated(self, feasible: FeasibleView, total: TotalView) -> None:
