@@ -37,6 +37,7 @@ class RepeatedTotals:
         # By the number of a row's resources.
         self._known: dict[int, KnownScores] = {}
         self._filters = [view for view in by_resources.views if isinstance(view, FilterView)]
+        total.allow_ahead()
 
     @classmethod
     def of(

@@ -39,10 +39,9 @@ class Parts:
         self._merged: dict[tuple[str, ...], dict[str, int]] = {}
         # What a reader derived from the scores of a row; dropped when they change.
         self.derived: dict[int, Any] = {}
-        # Scores of rows that the columns do not have yet. Those of plugins that read node objects
-        # only, `by_node`, are to be filled in.
-        self.ahead: dict[int, dict[str, int]] = {}
-        self.by_node: Sequence[Part] = ()
+        # Scores of rows that the columns do not have yet.
+        self._ahead: Mapping[int, dict[str, int]] = {}
+        self._by_node: Sequence[Part] = ()
 
     def _in_order(self, parts: Sequence[Part]) -> dict[str, int]:
         order = self._order
@@ -51,13 +50,18 @@ class Parts:
 
     def of(self, row: int) -> dict[str, int]:
         """A row's weighted score per plugin; read only."""
-        ahead = self.ahead.get(row)
-        if ahead is not None and not self.by_node:
+        ahead = self._ahead.get(row)
+        if ahead is not None and not self._by_node:
             return ahead
         found = (ahead or self._constant).copy()
-        for name, weight, scores in self._varying if ahead is None else self.by_node:
+        for name, weight, scores in self._varying if ahead is None else self._by_node:
             found[name] = weight * scores.item(row)  # type: ignore[union-attr]  # no int
         return found
+
+    def read_ahead(self, ahead: dict[int, dict[str, int]], by_node: set[str]) -> None:
+        """Read the scores of rows there first, except those of plugins that read nodes only."""
+        self._ahead = ahead
+        self._by_node = [part for part in self._varying if part[0] in by_node]
 
     def with_scores(self, weighted: Mapping[str, int]) -> dict[str, int]:
         """The weighted scores that all rows share, together with some of other plugins."""
@@ -254,12 +258,17 @@ class TotalView(View):
         self._dtype = np.int64 if is_wide else np.int32
         self.scored = Scored(NO_SCORES, Parts([], order), BestRows())
         # Rows whose totals are newer than the columns, with their scores.
-        self._ahead = self.scored.parts.ahead
+        self._ahead: dict[int, dict[str, int]] = {}
 
     def refresh(self, state: CycleState, pod: Pod) -> None:
         if self._ahead:
             self._node_position = UNREAD  # More than the newest row is to be computed.
         super().refresh(state, pod)
+
+    def allow_ahead(self) -> None:
+        """Prepare for `take_total`, when all columns are up to date."""
+        self._by_node = [(w, view) for w, view in self._varying if reads_nodes_only(view)]
+        self.scored.parts.read_ahead(self._ahead, {view.name for _, view in self._by_node})
 
     def take_total(self, row: int, total: int, scores: dict[str, int]) -> None:
         """Take the sum of the scores of a feasible row that the columns do not have yet."""
@@ -346,12 +355,7 @@ class TotalView(View):
             if view.uniform is None or view.errors or not view.in_range
         ]
         self._find_live()
-        found = Parts(parts, self._order)
-        self._by_node = [(w, view) for w, view in self._varying if reads_nodes_only(view)]
-        names = {view.name for _, view in self._by_node}
-        found.by_node = [part for part in parts if part[0] in names]
-        self._ahead = found.ahead
-        return sums, found
+        return sums, Parts(parts, self._order)
 
     @property
     def is_valid(self) -> bool:
