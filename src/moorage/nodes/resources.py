@@ -46,15 +46,17 @@ class ResourceColumns:
 
     def changes(self, amounts: Iterable[tuple[str, int]]) -> list[AmountChange]:
         """Where to add amounts, for `change_row`; valid until the next `grow`."""
-        return [self._change(name, change) for name, change in amounts]
+        found: list[AmountChange] = []
+        for name, change in amounts:
+            values = self.values.get(name) or self._make(name)
+            found.append((values, self.columns[name], change))
+        return found
 
-    def _change(self, name: str, change: int) -> AmountChange:
-        values = self.values.get(name)
-        if values is None:
-            self.columns[name] = np.zeros(self._capacity, dtype=np.int64)
-            values = self.values[name] = [0] * self._capacity
-            self.lists.append(values)
-        return values, self.columns[name], change
+    def _make(self, name: str) -> list[int]:
+        self.columns[name] = np.zeros(self._capacity, dtype=np.int64)
+        values = self.values[name] = [0] * self._capacity
+        self.lists.append(values)
+        return values
 
     def replace_row(self, row: int, amounts: Iterable[tuple[str, int]]) -> None:
         """Set a row to exactly these amounts."""
