@@ -7,6 +7,7 @@ import asyncio
 
 import pytest
 from simulated import memory, system
+from simulated.faults import WATCH_FAULTS, WRITE_FAULTS
 from tests.storm_seeds import seeds
 
 from moorage.cluster.resources import PODS
@@ -34,15 +35,15 @@ def test_same_seed_same_run():
 
 
 class Churn(system.System):
-    """Pods come and go, all different, without any fault; then none is left."""
+    """Pods come and go, all different; then none is left."""
 
     COUNT, ALIVE, PER_SECOND = 300, 10, 10
     # What is kept of pods that are gone has limits; the checks of the tests keep everything.
     LIMITED = ("_gone", "_series", "journal", "history", "_network", "_requested_at", "_popped_at")
 
-    def __init__(self):
+    def __init__(self, faults):
         super().__init__(0)
-        self.plan.shares, self.plan.outages, self.node_count = {}, [], 3
+        self.plan.shares, self.plan.outages, self.node_count = dict.fromkeys(faults, 0.03), [], 3
         self.extender, self.configuration, self.replicas = None, system.FEW, self.replicas[:1]
 
     async def _disturb(self, *_):
@@ -67,9 +68,16 @@ class Churn(system.System):
         self.sizes = memory.sizes(self.replicas[0].live)
 
 
-def test_memory_is_bounded():
+@pytest.mark.parametrize(
+    "faults",
+    [
+        pytest.param((), id="without faults"),
+        pytest.param((*WRITE_FAULTS, *WATCH_FAULTS), id="requests and watches fail"),
+    ],
+)
+def test_memory_is_bounded(faults):
     """300 pods, 10 at a time: no collection of the scheduler grows with their number."""
-    churn = Churn()
+    churn = Churn(faults)
     system.run_system(churn)
     large = {path: size for path, size in churn.sizes.items() if size > Churn.COUNT / 2}
     assert {p: s for p, s in large.items() if not any(x in p for x in Churn.LIMITED)} == {}

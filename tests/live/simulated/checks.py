@@ -7,8 +7,8 @@ NetworkChecks      of every request: nothing is sent after the renew deadline, t
                    lease alone binds pods, after it has listed everything; a lease is taken over
                    when it has expired; no pod is bound twice, no node has more pods than fit;
                    volumes and devices: see `claims`
-check_end          when the faults are over: no pod waits that fits, caches equal the cluster,
-                   and nothing is left in any queue
+check_end          when the faults are over: no pod waits that fits, the scheduler knows what is
+                   in the cluster, and nothing is left in any queue
 """
 
 from collections import Counter, defaultdict
@@ -96,9 +96,6 @@ class CheckedScheduler(Scheduler):
         self._added_at = 0
         self._popped_at = {}
         self._requested_at = {}  # When a binding was requested, by UID.
-        # Bindings without an outcome, by UID, and the pods that ever had two of them.
-        self._outstanding = Counter()
-        self._requested_twice = set()
 
     def observe(self, observation, now):
         nodes = len(self.history.state.nodes)
@@ -118,7 +115,7 @@ class CheckedScheduler(Scheduler):
         return self._checked(super().advance(now))
 
     def schedule_one(self, now):
-        active = {entry.uid: entry.pod for entry in self.queue.dump()["active"]}
+        active = {e.uid: (-e.pod.priority, e.queued_at) for e in self.queue.dump()["active"]}
         self.journal.recent.clear()
         effects = super().schedule_one(now)
         decided = set()
@@ -140,9 +137,7 @@ class CheckedScheduler(Scheduler):
             self.fail(uid, f"the binding of {request.pod.key} is reported done")
         binder, at = self._network.bound_by.get(uid, ("", 0.0))
         was_made = binder == self.name and at >= self._requested_at[uid]
-        # After an earlier list hid the pod it is tried again, and one of two bindings is refused.
-        self._outstanding[uid] -= 1
-        if isinstance(outcome, Failed) and was_made and uid not in self._requested_twice:
+        if isinstance(outcome, Failed) and was_made:
             self.fail(uid, f"the binding of {request.pod.key} is reported failed, and was made")
 
     def _checked(self, effects, decided=frozenset()):
@@ -152,11 +147,7 @@ class CheckedScheduler(Scheduler):
             self.fail(violation.uid, violation.text)
         for effect in effects:
             if isinstance(effect.request, BindPod):
-                uid = effect.request.pod.uid
-                self._requested_at[uid] = self._network.now()
-                self._outstanding[uid] += 1
-                if self._outstanding[uid] > 1:
-                    self._requested_twice.add(uid)
+                self._requested_at[effect.request.pod.uid] = self._network.now()
         self._calls += 1
         self._check_in_flight()
         self._check_known()
@@ -166,10 +157,9 @@ class CheckedScheduler(Scheduler):
         return effects
 
     def _check_order(self, active, fact):
-        """The pod that is tried has the highest priority of those that are ready."""
-        priorities = [pod.priority for pod in active.values()]
-        if fact.uid in active and active[fact.uid].priority < max(priorities):
-            self.fail(fact.uid, f"{fact.pod} was tried before more important pods")
+        """Of the pods that are ready, the most important is tried; of equals, the oldest."""
+        if fact.uid in active and active[fact.uid] != min(active.values()):
+            self.fail(fact.uid, f"{fact.pod} was tried out of order")
 
     def _check_known(self):
         """The core knows what was observed: nothing older, nothing that is gone."""
@@ -366,6 +356,9 @@ def check_end(live, api, configuration):
     truth = {pod.uid: pod.node_name for pod in pods if pod.node_name}
     if known != truth:
         raise InvariantError(f"the cache differs from the cluster: {known.items() ^ truth.items()}")
+    nodes = {node.name: node for node in scheduler.cluster.table.nodes if node is not None}
+    check_same(versions(scheduler._state.pods), versions({pod.key: pod for pod in pods}))
+    check_same(versions(nodes), versions({node.name: node for node in stored[KINDS["Node"]]}))
     check_pending(scheduler, pods, stored, configuration)
     waiting = scheduler.cluster.waiting
     left = {
@@ -378,6 +371,11 @@ def check_end(live, api, configuration):
     }
     if any(left.values()):
         raise InvariantError(f"something is left to do: {left}")
+
+
+def check_same(known, stored):
+    if known != stored:
+        raise InvariantError(f"known are {known - stored}, in the cluster are {stored - known}")
 
 
 def check_pending(scheduler, pods, stored, configuration):

@@ -11,7 +11,7 @@ requests of a verb, of a kind of object, or of a replica fail in the same way.
 
     of a watch    gone (410), cut (perhaps within a line), stall (half-open until keep-alive
                   notices), garble (a line is no JSON), repeat (the same events again), replay
-                  (from an earlier version)
+                  (from an earlier version), hold (events are held back; bookmarks go on)
     of a list     stale (an earlier version)
 """
 
@@ -27,6 +27,7 @@ FAULTS = tuple(dict.fromkeys((*WRITE_FAULTS, *WATCH_FAULTS, "stale")))
 OUTAGES = ("unsent", "lost", "lost_after", "hang", "busy", "error", "error_after", "gone", "cut")
 VERBS = ("list", "watch", "get", "create", "update", "patch", "delete", "bind")
 PLURALS = ("pods", "nodes", "leases", "events")
+CLAIM_PLURALS = ("persistentvolumeclaims", "persistentvolumes", "resourceclaims", "resourceslices")
 
 # A request that is sent arrives within this time or never. It has to be shorter than the time
 # between the renew deadline of a leader and the end of its lease: as with kube-scheduler, a request
@@ -87,11 +88,30 @@ class FaultPlan:
             Outage("hang", hangs_at, hangs_at + 16.0, plural="leases"),
         ]
 
+    def add_claim_outage(self, draw):
+        """No request for one of the kinds of volumes and devices succeeds."""
+        begins_at = draw.uniform(0, self.until)
+        ends_at = min(begins_at + draw.choice((2.0, 8.0, 25.0)), self.until)
+        fault, plural = draw.choice(OUTAGES), draw.choice(CLAIM_PLURALS)
+        self.outages.append(Outage(fault, begins_at, ends_at, plural=plural))
+
+    def add_stale_lists(self, draw):
+        """Watches of pods expire shortly before the end of the faults, and lists are stale then.
+
+        After any later list everything would be known again. Returns the moment.
+        """
+        begins_at = self.until - draw.uniform(2.0, 8.0)
+        self.outages += [
+            Outage("gone", begins_at, begins_at + 2.0, verb="watch", plural="pods"),
+            Outage("stale", begins_at, self.until, verb="list", plural="pods"),
+        ]
+        return begins_at
+
     def decide(self, now, process, verb, plural):
         """The fault of a request, of a new watch, or of some events of a watch."""
         if now >= self.until:
             return ""
-        possible = WATCH_FAULTS if verb == "watch" else (*WRITE_FAULTS, "late")
+        possible = (*WATCH_FAULTS, "hold") if verb == "watch" else (*WRITE_FAULTS, "late")
         if verb == "list":
             possible = (*possible, "stale")
         for outage in self.outages:

@@ -146,9 +146,16 @@ class System:
         lease = Random(f"lease {seed}")
         if lease.random() < 0.25:
             self.plan.add_lease_outage(lease)
+        held = Random(f"held events {seed}")
+        if held.random() < 0.2:
+            self.plan.shares["hold"] = held.choice((0.02, 0.1))
+        stale = Random(f"stale lists {seed}")
+        self.stale_at = self.plan.add_stale_lists(stale) if self.plan.has_stale_lists else None
         self.extender = extender.SETTINGS if draw.random() < 0.15 else None
         self.has_claims = draw.random() < 0.25
         self.configuration = ALL if self.has_claims else FEW
+        if self.has_claims:
+            self.plan.add_claim_outage(Random(f"claim outage {seed}"))
         self.kinds = kinds.watched(start.plugins(self.configuration))
         self.bookmark_seconds = Random(f"bookmarks {seed}").choice((60.0, 5.0, 0.5))
         self.token = TokenFile()
@@ -173,6 +180,7 @@ class System:
         controlling = controllers.spawn(control_plane.run())
         controlling.add_done_callback(loop.ended)
         tasks += [controlling, loop.spawn(self._change_cluster())]
+        tasks += [loop.spawn(self._create_before_stale_lists())]
         tasks += [loop.spawn(self._disturb(each)) for each in self.replicas]
         tasks += [loop.spawn(self._rotate_token()), loop.spawn(self._compact())]
         tasks += [loop.spawn(self._disturb_controllers(controllers))]
@@ -202,6 +210,13 @@ class System:
         while self.loop.time() < FAULTY_SECONDS:
             self.workload.change()
             await asyncio.sleep(self.random.expovariate(1 / pause))
+
+    async def _create_before_stale_lists(self):
+        """Create pods, some under names of deleted ones, that the next lists do not show."""
+        if self.stale_at is not None:
+            await asyncio.sleep(self.stale_at)
+            for change in (self.workload.add_pods, self.workload.recreate_pod) * 2:
+                change()
 
     async def _disturb(self, replica):
         """Pause, kill and stop a replica, and set its clock."""

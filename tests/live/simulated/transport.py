@@ -17,6 +17,8 @@ from moorage.live.transport import HttpResponse
 CONNECT_SECONDS = 0.02
 KEEP_ALIVE_SECONDS = 30.0
 STALE_VERSIONS = 40
+HELD_SECONDS, BOOKMARKS = 4.0, 5
+RETRY = "\r\nretry-after: 1"
 METHODS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 GONE = {"kind": "Status", "status": "Failure", "reason": "Expired", "code": 410}
 
@@ -85,7 +87,7 @@ class SimulatedTransport:
         if fault in ("lost", "hang"):
             response = None
         elif fault == "busy":
-            response = refusal(429, "busy", "\r\nretry-after: 1")
+            response = refusal(429, "busy", RETRY)
         elif fault == "error":
             response = refusal(self.plan.random.choice((500, 503, 504)), "sorry")
         elif not self.server.accepts(request[2]):
@@ -122,7 +124,7 @@ class SimulatedTransport:
             raise ConnectionRefusedError("no connection")
         if fault in ("busy", "error", "gone"):
             code = {"busy": 429, "error": 503, "gone": 410}[fault]
-            return SimulatedStream.of(refusal(code, "sorry"))
+            return SimulatedStream.of(refusal(code, "sorry", RETRY if fault == "busy" else ""))
         if not self.server.accepts(json.loads(headers)):
             return SimulatedStream.of(refusal(401, "Unauthorized"))
         if fault == "replay":
@@ -140,7 +142,8 @@ class SimulatedTransport:
 
     async def _send(self, stream, path, plural):
         """The way of the events of a watch to the process, in order."""
-        draw = self.plan.random
+        draw, last = self.plan.random, b""
+        since = dict(parse_qsl(urlsplit(path).query))["resourceVersion"]
         try:
             chunks = self.server.watch(path, lambda: stream.is_open)
         except StatusError as error:
@@ -164,12 +167,21 @@ class SimulatedTransport:
                 if fault == "gone":
                     stream.put(chunk + event("ERROR", GONE))
                     return
+                if fault == "hold":
+                    await self._hold(stream, version_of(last) if last else since)
+                last = chunk
                 if fault == "garble":
                     chunk += chunk[: draw.randint(1, len(chunk) - 2)] + b"\n"
                 stream.put(chunk)
                 if fault == "repeat":
                     stream.put(chunk)
         stream.put(b"")
+
+    async def _hold(self, stream, version):
+        """For a while, nothing but bookmarks with the version of the last event."""
+        for _ in range(self.plan.random.randint(1, BOOKMARKS)):
+            stream.put(event("BOOKMARK", {"metadata": {"resourceVersion": version}}))
+            await asyncio.sleep(self.plan.random.uniform(0, HELD_SECONDS))
 
 
 class SimulatedStream:
@@ -211,6 +223,11 @@ class SimulatedStream:
 
     def close(self):
         self.is_open = False
+
+
+def version_of(chunk):
+    """The version of the last event of a chunk."""
+    return json.loads(chunk.splitlines()[-1])["object"]["metadata"]["resourceVersion"]
 
 
 def event(type_, obj):
