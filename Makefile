@@ -8,9 +8,11 @@ SEED ?= 7
 SEEDS ?= 1000
 EXAMPLES ?= 1000
 MINUTES ?= 30
+SCALE ?= 1
+FIRST ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test browser kubectl check fmt parity sim storms same histories bugs mutants properties tables roles soak bench load docs pictures
+.PHONY: help demo test browser kubectl check fmt parity sim storms campaign same histories bugs mutants properties tables roles soak bench load docs pictures
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -46,6 +48,9 @@ storms: .venv/.ready ## Run many seeds of the fault simulation: make storms SEED
 	MOORAGE_SEEDS=$(SEEDS) $(BIN)/pytest -n 2 tests/simulation/test_faults.py tests/simulation/test_volumes.py \
 	  tests/simulation/test_preemption_storms.py tests/plugins/default_preemption/test_twins.py \
 	  tests/live/test_whole_system.py
+
+campaign: .venv/.ready ## Run 10,000 seeds of all storms, with totals; an interrupted run goes on: make campaign SCALE=0.01 FIRST=0
+	$(BIN)/python tools/campaign.py --scale $(SCALE) --first $(FIRST)
 
 histories: .venv/.ready ## Check concurrent clients of serve, and its data after power cuts: make histories SEEDS=200
 	MOORAGE_SEEDS=$(SEEDS) $(BIN)/pytest -n 2 tests/serve/rest/test_histories.py tests/serve/test_power_cuts.py

@@ -117,8 +117,7 @@ class MutantSession:
             stages[stage_of(test)].append(test)
         if self.mutants[0].bug:
             for bug in self.mutants:
-                for stage, tests in stages.items():
-                    self.report(bug, stage, self._judge_bug(bug, tests))
+                self.report(bug, *self._judge_bug(bug, stages))
             return True
         remaining = self.mutants
         for stage in STAGES:
@@ -144,12 +143,17 @@ class MutantSession:
                 survivors.append(mutant)
         return survivors
 
-    def _judge_bug(self, bug: Mutant, tests: list[str]) -> Verdict:
+    def _judge_bug(self, bug: Mutant, stages: dict[str, list[str]]) -> tuple[str, Verdict]:
+        """The first stage that finds a bug."""
         unknown = Reached({}, {})
-        verdict = self._judge(bug, tests, unknown)
-        if verdict.test and self._judge(WITHOUT_CHANGE, [verdict.test], unknown).test:
-            sys.exit(f"{verdict.test} fails without a bug, too")
-        return verdict
+        for stage, tests in stages.items():
+            verdict = self._judge(bug, tests, unknown)
+            if not verdict.test:
+                continue
+            if self._judge(WITHOUT_CHANGE, [verdict.test], unknown).test:
+                sys.exit(f"{verdict.test} fails without a bug, too")
+            return stage, verdict
+        return "", Verdict("", 0.0)
 
     def _judge(self, mutant: Mutant, order: list[str], reached: Reached) -> Verdict:
         began = time.monotonic()

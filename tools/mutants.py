@@ -8,7 +8,7 @@ A mutant that no test catches shows a missing test, unless it is equivalent: the
 difference. Those are in equivalent_mutants.py, with reasons. A mutant is run against the tests that
 reach the changed statement: unit tests first, then properties, golden cases, storms and the
 simulation of the whole system, until one fails. Hand-made bugs are run against 200 seeds of the
-simulations alone.
+simulation of the whole system, and those that it does not find against 200 storms of the core.
 """
 
 import argparse
@@ -85,7 +85,7 @@ def main() -> None:
     parser.add_argument("--bugs", action="store_true", help="hand-made bugs instead of a sample")
     parser.add_argument("--only", default="", help="of those, whose description has this text")
     parser.add_argument("--tests", nargs="*", help="tests to collect, instead of the usual ones")
-    parser.add_argument("--seconds", type=float, default=600.0, help="limit for one mutant")
+    parser.add_argument("--seconds", type=float, default=3600.0, help="limit for one mutant")
     parser.add_argument("--reached", type=Path, help="folder: what tests reach, kept")
     options = parser.parse_args()
     patterns = dict.fromkeys(options.files, options.sample) or DEFAULT
