@@ -24,7 +24,9 @@ from moorage.api.pod import (
 )
 from moorage.api.storage import AzureFileSource, GCEDiskSource, VolumeIDSource
 from moorage.framework.invoke import PluginMethod, filter_one
+from moorage.nodes.usage import Usage
 from moorage.plugins.node_volume_limits import NodeVolumeLimits, plugin
+from moorage.plugins.node_volume_limits.attach_limits import AttachLimits
 from moorage.plugins.node_volume_limits.plugin import TOO_MANY
 from moorage.testing import check_plugin, make_cluster, make_node, make_pod, make_state
 
@@ -402,3 +404,15 @@ def test_a_volume_is_detached(volume, attacher, hint):
 
 def test_conforms():
     check_plugin(NodeVolumeLimits())
+
+
+def test_whether_every_node_takes_volumes_follows_the_pods():
+    cluster = make_cluster([make_node()], [], [limited(2), *ABC])
+    limits, there = AttachLimits(cluster), using("a")
+    two = {f"{DRIVER}/x": DRIVER, f"{DRIVER}/y": DRIVER}
+    assert limits.refresh().all_take(two)
+    cluster.table.add_pod("node", there, Usage.of(there))
+    assert not limits.refresh().all_take(two)
+    cluster.table.remove_pod("node", there.uid)
+    assert limits.refresh().all_take(two)
+    assert limits.all_take(dict.fromkeys(map(str, range(9)), "another driver"))

@@ -115,7 +115,11 @@ STATUSES = (mp.SUCCESS, NO_DISK, CLAIM_IN_USE)
 
 def conflicting_uses(pod: mp.Pod) -> frozenset[mp.volumes.Use]:
     """The uses by other pods that conflict with a pod's volumes on the same node."""
-    return frozenset(use for v in pod.spec.volumes for use in mp.volumes.in_conflict(v))
+    found: list[mp.volumes.Use] = []
+    for volume in pod.spec.volumes:
+        if volume.persistent_volume_claim is None:  # Else it is no disk that the pod names itself.
+            found += mp.volumes.in_conflict(volume)
+    return frozenset(found)
 
 
 def _is_used(table: mp.NodeTable, namespace: str, claim: str) -> bool:

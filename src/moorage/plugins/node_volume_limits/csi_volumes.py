@@ -24,7 +24,7 @@ class MissingClaimError(Exception):
     """A claim of a pod does not exist; the text is Kubernetes'."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class VolumeReader:
     """Reads the volumes of pods, and collects the objects that it looked up."""
 
@@ -38,8 +38,13 @@ class VolumeReader:
 
     def names(self, pod: mp.Pod) -> Names:
         """The volumes of a pod; one that cannot be read raises."""
-        found = (self._of(pod, volume) for volume in pod.spec.volumes)
-        return {f"{each[0]}/{each[1]}": each[0] for each in found if each is not None}
+        names: Names = {}
+        for volume in pod.spec.volumes:
+            found = self._of(pod, volume)
+            if found is not None:
+                driver, handle = found
+                names[f"{driver}/{handle}"] = driver
+        return names
 
     def _of(self, pod: mp.Pod, volume: mp.Volume) -> DriverAndHandle | None:
         name = mp.claims.name_of(pod, volume)

@@ -52,10 +52,13 @@ class NodeVolumeLimits(VolumePlugin):
     def pre_filter(self, state: mp.CycleState, pod: mp.Pod) -> mp.Status:
         if not any(map(csi_volumes.may_count, pod.spec.volumes)):
             return mp.SKIP
-        state[POD_VOLUMES] = PodVolumes(
-            _read(VolumeReader(state.cluster, migrated=True, strict=True), pod),
-            _read(VolumeReader(state.cluster, migrated=False, strict=True), pod),
-        )
+        with_csi = _read(VolumeReader(state.cluster, migrated=True, strict=True), pod)
+        # Without a CSINode there are no limits, so what counts there matters only if it is unclear.
+        without_csi: Outcome = {}
+        if not isinstance(with_csi, dict):
+            reader = VolumeReader(state.cluster, migrated=False, strict=True)
+            without_csi = _read(reader, pod)
+        state[POD_VOLUMES] = PodVolumes(with_csi, without_csi)
         return mp.SUCCESS
 
     def filter(self, state: mp.CycleState, pod: mp.Pod, node: mp.NodeInfo) -> mp.Status:
@@ -112,6 +115,8 @@ def _read(reader: VolumeReader, pod: mp.Pod) -> Outcome:
 
 def _exceeding(new: Names, attached: AttachLimits, table: mp.Rows) -> mp.Verdicts:
     """The verdicts on nodes to which these volumes would have to be attached."""
+    if not attached.errors and attached.all_take(new):
+        return mp.Verdicts(all_fit=len(table))
     exceeds = np.zeros(len(table), dtype=np.bool_)
     for driver in dict.fromkeys(new.values()):
         free = attached.free(driver)

@@ -161,6 +161,12 @@ def of_volume(cluster: mp.Cluster, volume: mp.PersistentVolume, node: str) -> Ac
     return of_affinity(volume.spec.node_affinity)
 
 
+def are_all(volume: mp.PersistentVolume) -> bool:
+    """Whether all nodes access a volume, whatever their labels; False if that takes a look."""
+    spec = volume.spec
+    return spec.csi is not None and spec.node_affinity is None
+
+
 def rows_of_volume(cluster: mp.Cluster, volume: mp.PersistentVolume) -> mp.Mask:
     """The rows that access a volume; not to be written to."""
     all_masks = masks(cluster)

@@ -105,6 +105,17 @@ def _find_delayed(cluster: mp.Cluster, delayed: tuple[Delayed, ...], node: mp.No
 # All nodes
 
 
+def fit_everywhere(cluster: mp.Cluster, claims: PodClaims) -> bool:
+    """Whether all claims have volumes that every node can access, without a look at any node."""
+    if claims.delayed:
+        return False
+    for claim in claims.bound:
+        volume = cluster.latest(Volume, claim.spec.volume_name)
+        if volume is None or not accessible_nodes.are_all(volume):
+            return False
+    return True
+
+
 def find_all(cluster: mp.Cluster, claims: PodClaims) -> Ints:
     """For every row of the table, what is wrong there."""
     problems = np.zeros(cluster.table.capacity, dtype=np.int64)

@@ -64,7 +64,10 @@ class VolumeBinding(VolumePlugin):
         return finding.STATUSES[finding.find(state.cluster, state[CLAIMS], node.node).problems]
 
     def filter_all(self, state: mp.CycleState, pod: mp.Pod, table: mp.Rows) -> mp.Verdicts:
-        problems = table.take(finding.find_all(state.cluster, state[CLAIMS]))
+        claims = state[CLAIMS]
+        if finding.fit_everywhere(state.cluster, claims):
+            return mp.Verdicts(all_fit=len(table))
+        problems = table.take(finding.find_all(state.cluster, claims))
         return mp.Verdicts(codes=problems, status_of=finding.STATUSES.__getitem__)
 
     def pre_score(self, state: mp.CycleState, pod: mp.Pod, feasible: mp.Mask) -> mp.Status:
