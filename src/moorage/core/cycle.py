@@ -284,6 +284,8 @@ class SchedulingCycle:
         if check.has_errors:
             failure = _first_error(check.by_status(np.flatnonzero(check.rejects)))
             decision.status = failure or decision.status
+        if decision.filtered is not None and not decision.filtered.count:
+            return fits
         # Return the same array if nothing changed: scores are cached for that array only.
         rejects = check.rejects
         return fits & ~rejects if (fits & rejects).any() else fits

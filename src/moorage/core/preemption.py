@@ -273,11 +273,12 @@ class Preemptions:
     def _request(self, eviction: VictimEviction) -> None:
         """Patch the victim's condition, then delete it with its own grace period."""
         victim = eviction.victim
-        condition = _condition(victim, eviction.by)
-        eviction.is_patched = eviction.is_patched or _has_condition(victim, condition)
         request: DeletePod | PatchPodStatus = DeletePod(PodRef.of(victim))
         if not eviction.is_patched:
-            request = PatchPodStatus(PodRef.of(victim), condition=condition)
+            condition = _condition(victim, eviction.by)
+            eviction.is_patched = _has_condition(victim, condition)
+            if not eviction.is_patched:
+                request = PatchPodStatus(PodRef.of(victim), condition=condition)
         self._outbox.add(request, Purpose.PREEMPTION, f"victim {victim.uid}")
 
     def _victim_completed(self, eviction: VictimEviction, outcome: Outcome, now: float) -> None:

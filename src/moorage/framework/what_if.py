@@ -6,8 +6,7 @@ HypotheticalVerdicts   many nodes in a few array operations: filters that read n
 """
 
 from collections.abc import Hashable, Sequence, Set
-from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -40,6 +39,8 @@ REACHES = (
 class WhatIfPlan(NamedTuple):
     """Which filters have to run again when pods come or go."""
 
+    # The plugins that skip the pods.
+    skipped: frozenset[str]
     # Filters that read node objects only: their verdicts hold.
     settled: tuple[int, ...]
     # The other filters, with their index.
@@ -67,7 +68,7 @@ def plan(profile: "Profile", skipped: Set[str]) -> WhatIfPlan:
     reaches = [Depends.NODE, *[depends_of(p) for _, p in filters]]
     reach = max(reaches + [Depends.PLACEMENTS] * bool(accounting), key=REACHES.index)
     settled = tuple(i for i, p in filters if (i, p) not in again)
-    return WhatIfPlan(settled, tuple(again), tuple(accounting), reach, in_columns)
+    return WhatIfPlan(frozenset(skipped), settled, tuple(again), tuple(accounting), reach, in_columns)
 
 
 @dataclass(slots=True)
@@ -83,11 +84,11 @@ class WhatIf:
     nominated: NominatedPods
     # The row that is nominated to this pod.
     own: int | None
+    # Which filters run again.
+    plan: WhatIfPlan = field(init=False)
 
-    @property
-    def plan(self) -> WhatIfPlan:
-        """Which filters run again."""
-        return self.profile.what_if_plan(self.pre.skipped)
+    def __post_init__(self) -> None:
+        self.plan = self.profile.what_if_plan(self.pre.skipped)
 
     @property
     def key(self) -> Hashable:
@@ -95,7 +96,7 @@ class WhatIf:
 
         None: a filter reads more than the cluster, so that no answer outlives the cycle.
         """
-        cluster, skipped = self.profile.cluster, frozenset(self.pre.skipped)
+        cluster, skipped = self.profile.cluster, self.plan.skipped
         nodes = cluster.table.node_changes.position
         match self.plan.reach:
             case Depends.NODE | Depends.RESOURCES | Depends.USAGE:
@@ -151,11 +152,12 @@ class HypotheticalNode:
             all_filters = enumerate(what_if.profile.filters)
             self._filters = [(i, p) for i, p in all_filters if p.name not in skipped]
         else:
-            for index in plan.settled:
-                status = filtered.statuses_at(index).status(row)
-                if status is not SUCCESS:
-                    self._settled = (index, status)
-                    break
+            for index, statuses in filtered.filters:
+                if statuses.codes is not None and index in plan.settled:
+                    status = statuses.status(row)
+                    if status is not SUCCESS:
+                        self._settled = (index, status)
+                        break
         # If no plugin keeps account of pods, the state needs no correction.
         state = what_if.state
         self._state = state.clone() if self._accounting else state
@@ -179,7 +181,10 @@ class HypotheticalNode:
 
     def fork(self) -> "HypotheticalNode":
         """The same node, to go on with in another way."""
-        other = copy(self)
+        other = HypotheticalNode.__new__(HypotheticalNode)
+        other._profile, other._pod, other._nominated = self._profile, self._pod, self._nominated
+        other._accounting, other._filters = self._accounting, self._filters
+        other._settled = self._settled
         other._state = self._state.clone() if self._accounting else self._state
         other.node = self.node.copy()
         return other

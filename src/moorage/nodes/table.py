@@ -400,15 +400,30 @@ class NodeTable(Rows):
         """Replace a pod on a node; if `alike`, its usage and its counted labels are the same."""
         row = self.row_of[node_name]
         uid = pod.metadata.uid
-        before = self.placed[row][uid].pod
-        if not alike or before.metadata.deletion_timestamp != pod.metadata.deletion_timestamp:
+        if not alike:
             self.remove_pod(node_name, uid)
             self.add_pod(node_name, pod, usage)
+            return
+        before = self.placed[row][uid].pod
+        if before.metadata.deletion_timestamp != pod.metadata.deletion_timestamp:
+            self._terminate(row, pod, usage)
             return
         self.placed[row][uid] = Placed(pod, usage)
         was, status = before.status, pod.status
         if was is not status and (was.phase, was.start_time) != (status.phase, status.start_time):
             self.changes.add(row)
+
+    def _terminate(self, row: int, pod: Pod, usage: Usage) -> None:
+        """Count a pod as terminating, which uses as much of its node as before."""
+        placed, uid = self.placed[row], pod.metadata.uid
+        before = placed.pop(uid)
+        placed[uid] = Placed(pod, usage)
+        if self._pod_changes is not None:
+            self._pod_changes.add((before, -1))
+            self._pod_changes.add((placed[uid], 1))
+        self.placements.add(row, before.pod, -1)
+        self.placements.add(row, pod)
+        self.changes.add(row)
 
     def remove_pod(self, node_name: str, uid: str) -> None:
         """Remove a pod from a node."""

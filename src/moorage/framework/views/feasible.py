@@ -77,7 +77,7 @@ class FeasibleRows:
 
     def statuses_at(self, index: int) -> RowStatuses:
         """One filter's verdict on every row."""
-        return dict(self.filters)[index]
+        return next(statuses for i, statuses in self.filters if i == index)
 
     def is_rejected(self, row: int) -> bool:
         """Whether a filter rejects a row."""

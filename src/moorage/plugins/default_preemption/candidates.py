@@ -14,12 +14,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moorage import plugin as mp
-from moorage.plugins.default_preemption.results import HELPS, VIOLATIONS, DryRunResults, figures
+from moorage.plugins.default_preemption.results import (
+    HELPS,
+    UNTRIED,
+    VIOLATIONS,
+    DryRunResults,
+    figures,
+)
 
 # Up to so many rows are tried one by one, without array operations.
 FEW = 8
 # At least so many rows are tried at once; trying many together is cheaper than one by one.
 SMALLEST_BLOCK = 64
+NO_ROWS: mp.RowArray = np.zeros(0, dtype=np.intp)
 
 # For each criterion, why the node that is best in it is chosen.
 REASONS = (
@@ -42,30 +49,41 @@ def find(
     rows: mp.RowArray, needed: int, results: DryRunResults, dry_run: Callable[[mp.RowArray], None]
 ) -> mp.RowArray:
     """The candidates among rows visited in this order, those that violate no budget first."""
-    harmless: list[int] = []
-    harmful: list[int] = []
+    harmless, harmful = NO_ROWS, NO_ROWS
     start = 0
     # Some of the first rows will not do. If most do not, larger blocks find the others sooner.
     size = max(needed + needed // 2, SMALLEST_BLOCK)
     while start < len(rows):
         visited = rows[start : start + size]
         start, size = start + size, 2 * size
-        dry_run(visited[~results.known[visited]])
-        found = visited[results.codes[visited] == HELPS]
+        codes = results.codes[visited]
+        untried = visited[codes == UNTRIED]
+        if len(untried):
+            dry_run(untried)
+            codes = results.codes[visited]
+        found = visited[codes == HELPS]
+        if not results.has_violations:
+            harmless = _appended(harmless, found[: needed - len(harmless)])
+            if len(harmless) == needed:
+                break
+            continue
         violates = results.figures[VIOLATIONS][found] > 0
         end = _end(violates, len(harmless), len(harmful), needed)
-        harmless += found[:end][~violates[:end]].tolist()
-        harmful += found[:end][violates[:end]].tolist()
+        harmless = _appended(harmless, found[:end][~violates[:end]])
+        harmful = _appended(harmful, found[:end][violates[:end]])
         if end is not None:
             break
-    return np.array(harmless[:needed] + harmful[:needed], dtype=np.intp)
+    return _appended(harmless[:needed], harmful[:needed])
+
+
+def _appended(rows: mp.RowArray, more: mp.RowArray) -> mp.RowArray:
+    if not len(rows) or not len(more):
+        return rows if len(rows) else more
+    return np.concatenate((rows, more))
 
 
 def _end(violates: mp.Mask, harmless: int, harmful: int, needed: int) -> int | None:
     """How many of these candidates it takes until there are enough; None if all do not suffice."""
-    if not harmful and not violates.any():
-        missing = needed - harmless
-        return missing if len(violates) >= missing else None
     good = harmless + np.cumsum(~violates)
     bad = np.minimum(harmful + np.cumsum(violates), needed)
     enough_now = (good > 0) & (np.minimum(good, needed) + bad >= needed)
@@ -90,14 +108,18 @@ def choose(candidates: Sequence[mp.Candidate]) -> Choice:
 
 
 def _best(compared: NDArray[np.float64]) -> Choice:
-    left = np.arange(compared.shape[1])
-    if len(left) == 1:
+    if compared.shape[1] == 1:
         return Choice(0, ONLY)
+    left: mp.RowArray | None = None  # All of them.
+    count = compared.shape[1]
     for line, reason in zip(compared, REASONS, strict=True):
-        found = line[left]
-        left = left[found == found.min()]
-        if len(left) == 1:
-            return Choice(int(left[0]), reason)
-    others = len(left) - 1
+        found = line if left is None else line[left]
+        best = found == found[found.argmin()]
+        number = int(np.count_nonzero(best))
+        if number < count:
+            left, count = best.nonzero()[0] if left is None else left[best], number
+            if number == 1:
+                return Choice(int(left[0]), reason)
+    first, others = 0 if left is None else int(left[0]), count - 1
     text = "another" if others == 1 else f"{others} others"
-    return Choice(int(left[0]), TIE.format(others=text))
+    return Choice(first, TIE.format(others=text))

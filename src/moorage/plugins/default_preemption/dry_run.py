@@ -106,8 +106,10 @@ class PreemptionDryRun:
         top = priorities[np.arange(len(rows)), victim.argmax(axis=1)]
         on_top = victim & (priorities == top[:, None])
         started_at = np.where(on_top, self.pods.started_at[rows, :width], np.inf)
+        violations = (victim & violating).sum(axis=1)
+        results.has_violations = results.has_violations or bool(violations.any())
         results.figures[:, rows] = (
-            (victim & violating).sum(axis=1),
+            violations,
             top,
             np.where(victim, priorities + OFFSET, 0).sum(axis=1),
             victim.sum(axis=1),

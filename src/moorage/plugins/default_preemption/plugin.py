@@ -10,8 +10,6 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-import numpy as np
-
 from moorage import plugin as mp
 from moorage.errors import PluginError
 from moorage.plugins.default_preemption import candidates, groups, victims
@@ -125,7 +123,8 @@ class DefaultPreemption:
         stamp = None if key is None else (key, budgets)
         # The results of earlier attempts that still hold.
         results = cached.refresh(stamp, state.table.row_of.get(failure.nominated))
-        found = self._search(state, pod, failure, rows, results)
+        start = failure.random.randrange(len(rows))
+        found = self._search(state, pod, failure, cached.visited_from(start), results)
         if not len(found):
             return self._no_candidate(state, results.rejections(rows))
         if not failure.reviewers:
@@ -144,9 +143,8 @@ class DefaultPreemption:
         rows: mp.RowArray,
         results: DryRunResults,
     ) -> mp.RowArray:
+        """The candidates, those that violate no budget first; rows are visited in this order."""
         budgets = self._cache.budgets(state.cluster)
-        start = failure.random.randrange(len(rows))
-        rotated = np.concatenate([rows[start:], rows[:start]])
         needed = candidates.enough(len(rows), self._percentage, self._absolute)
 
         def dry_run(untried: mp.RowArray) -> None:
@@ -159,7 +157,7 @@ class DefaultPreemption:
                     outcome = mp.Status(mp.Code.ERROR, (str(error),))
                 results.record(row, outcome)
 
-        return candidates.find(rotated, needed, results, dry_run)
+        return candidates.find(rows, needed, results, dry_run)
 
     def _try_many(
         self,

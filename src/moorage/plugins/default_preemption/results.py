@@ -16,8 +16,8 @@ from moorage.plugins.default_preemption import sorted_pods, victims
 from moorage.plugins.default_preemption.sorted_pods import Ints, SortedPods
 from moorage.plugins.disruption_budgets import Budgets, Violated
 
-# The code of a row where preemption helps.
-HELPS = 0
+# The codes of rows where preemption helps, and of those for which there is no result.
+HELPS, UNTRIED = 0, -1
 # The line of figures with the number of violated budgets.
 VIOLATIONS = 0
 # Instead of a block's index, for a row that was tried by itself.
@@ -53,11 +53,12 @@ class DryRunResults:
     """See the module."""
 
     def __init__(self, capacity: int) -> None:
-        self.known: mp.Mask = np.zeros(capacity, dtype=np.bool_)
-        # HELPS, or an index into the statuses.
-        self.codes: Ints = np.zeros(capacity, dtype=np.int64)
+        # HELPS, UNTRIED, or an index into the statuses.
+        self.codes: Ints = np.full(capacity, UNTRIED, dtype=np.int64)
         # What candidates are compared by, a line each, as in `figures`.
         self.figures: NDArray[np.float64] = np.zeros((5, capacity))
+        # Whether any of them violates a disruption budget.
+        self.has_violations = False
         # The victims: of a row that was tried by itself, or of a block of rows.
         self._candidates: dict[int, mp.Candidate] = {}
         self.blocks: list[BlockVictims] = []
@@ -69,7 +70,7 @@ class DryRunResults:
     def forget(self, rows: Sequence[int]) -> None:
         """Drop the results of these rows."""
         if rows:
-            self.known[rows] = False
+            self.codes[rows] = UNTRIED
 
     def candidate(self, row: int) -> mp.Candidate:
         """The victims on a row where preemption helps."""
@@ -80,7 +81,6 @@ class DryRunResults:
 
     def record(self, row: int, outcome: mp.Candidate | mp.Status) -> None:
         """Store the result of one row."""
-        self.known[row] = True
         if isinstance(outcome, mp.Status):
             self.codes[row] = self._code(outcome)
             return
@@ -88,15 +88,14 @@ class DryRunResults:
         self._candidates[row] = outcome
         self._block_of[row] = NO_BLOCK
         self.figures[:, row] = figures(outcome)
+        self.has_violations = self.has_violations or outcome.violations > 0
 
     def record_rejected(self, rows: mp.RowArray, status: mp.Status) -> None:
         """Store the result of rows where preemption does not help."""
-        self.known[rows] = True
         self.codes[rows] = self._code(status)
 
     def record_block(self, rows: mp.RowArray, found: BlockVictims) -> None:
         """Store the victims of rows where preemption helps; their figures are stored already."""
-        self.known[rows] = True
         self.codes[rows] = HELPS
         self._block_of[rows] = len(self.blocks)
         self._index_in_block[rows] = np.arange(len(rows))
@@ -121,7 +120,7 @@ class Candidates(Sequence[mp.Candidate]):
 
     def __init__(self, results: DryRunResults, rows: mp.RowArray) -> None:
         self._results = results
-        self._rows = rows.tolist()
+        self._rows = rows
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -129,8 +128,8 @@ class Candidates(Sequence[mp.Candidate]):
     def __getitem__(self, index: Any) -> Any:
         """One candidate, or a list of those in a slice."""
         if isinstance(index, slice):
-            return [self._results.candidate(row) for row in self._rows[index]]
-        return self._results.candidate(self._rows[index])
+            return [self._results.candidate(row) for row in self._rows[index].tolist()]
+        return self._results.candidate(int(self._rows[index]))
 
 
 def figures(candidate: mp.Candidate) -> tuple[int, int, int, int, float]:
@@ -161,7 +160,9 @@ class TemplateResults:
         self._stamp: Hashable = None
         self._reasons: mp.RejectionCounts | None = None
         self._version = (0, 0)
+        # The rows where preemption may help, and the same twice in a row.
         self._rows: mp.RowArray = np.zeros(0, dtype=np.intp)
+        self._twice = self._rows
         # A row whose result holds for one pod only: it is that pod's nominated node.
         self._own: int | None = None
 
@@ -171,7 +172,7 @@ class TemplateResults:
         capacity = self.cluster.table.capacity
         is_known = stamp is not None and stamp == self._stamp
         # With too many blocks, most of what is kept belongs to rows that have changed since.
-        is_outgrown = len(self.results.blocks) > MOST_BLOCKS or len(self.results.known) != capacity
+        is_outgrown = len(self.results.blocks) > MOST_BLOCKS or len(self.results.codes) != capacity
         if not is_known or pods is None or nominations is None or (pods and is_outgrown):
             self.results = DryRunResults(capacity)
         else:
@@ -190,8 +191,13 @@ class TemplateResults:
         if reasons is None or reasons is not self._reasons or version != self._version:
             rows = table.zone_order.rows()
             self._rows = rows[failure.having(mp.Code.UNSCHEDULABLE, rows)]
+            self._twice = np.concatenate((self._rows, self._rows))
             self._reasons, self._version = reasons, version
         return self._rows
+
+    def visited_from(self, start: int) -> mp.RowArray:
+        """The rows where preemption may help, from one of them on and around to it."""
+        return self._twice[start : start + len(self._rows)]
 
 
 class PreemptionCache:
