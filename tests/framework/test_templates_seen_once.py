@@ -60,16 +60,38 @@ def views_of(workbench, pod):
 
 
 def test_templates_seen_once_share_views(workbench):
-    first, second = views_of(workbench, like(1)), views_of(workbench, like(2))
-    assert not first.retains
-    assert first is second
+    views_of(workbench, like(1))
+    second, third = views_of(workbench, like(2)), views_of(workbench, like(3))
+    assert not second.retains
+    assert second is third
 
 
 def test_each_template_gets_results_of_its_own(workbench):
     assert workbench.run(like(1)).fits == ["n2", "n3"]
     assert workbench.run(like(2)).fits == ["app-1", "n2", "n3"]
+    ByNodes.looked = 0
     assert workbench.run(like(11)).total("n2") == len("app-11")
-    assert ByNodes.looked == 3  # Once for every node.
+    assert ByNodes.looked == 0  # Nothing else is read of this pod.
+
+
+class ByName(ByNodes):
+    """Reads of every pod what it reads of no other."""
+
+    name = "ByName"
+
+    def reads(self, pod):
+        return pod.name
+
+    def filter(self, state, pod, node):
+        return SUCCESS if node.name == f"n{len(pod.name)}" else unschedulable("another")
+
+
+def test_what_a_plugin_reads_for_the_first_time_does_not_tell_views_apart(bench):
+    workbench = bench([ByNodes, ByName], nodes=("n1", "n2", "n3"))
+    views_of(workbench, like(1))
+    assert views_of(workbench, like(2)) is views_of(workbench, like(3))
+    assert workbench.run(like(4)).fits == ["n2"]
+    assert workbench.run(like(55)).fits == ["n3"]
 
 
 def test_a_template_seen_twice_has_its_own_views(workbench):

@@ -1,6 +1,6 @@
 """Profile: one scheduler name: its plugins in order, their weights, and how their methods run."""
 
-from collections.abc import Mapping, Set
+from collections.abc import Iterable, Mapping, Set
 from contextlib import suppress
 from typing import Any
 
@@ -14,7 +14,7 @@ from moorage.framework.points import depends_of
 from moorage.framework.state import NO_PLUGINS
 from moorage.framework.status import Status
 from moorage.framework.views.cache import ViewCache
-from moorage.framework.views.policy import BY_NODE, BY_ROW, CachePolicy
+from moorage.framework.views.policy import BY_ROW, CachePolicy
 from moorage.framework.what_if import WhatIfPlan
 from moorage.nodes.template import PodTemplate
 
@@ -54,9 +54,6 @@ class Profile:
         self.placement_generator = next(iter(self._at["placement_generate"]), None)
         self.placement_scores = plugins.get("placement_score", [])
         self.pre_scores = {p.name for p in self._at["pre_score"]}
-        # What is cached for a template, and what for templates that are seen once.
-        self.by_row = CachePolicy(self, self._at, scores, BY_ROW)
-        self.by_node = CachePolicy(self, self._at, scores, BY_NODE)
         # The skip keys of plugins whose results are not cached.
         first = {p.name: p for p in (*self._at["pre_filter"], *self._at["pre_score"])}.values()
         keys = [self.method(p, "skip_key") for p in first if depends_of(p) not in BY_ROW]
@@ -67,6 +64,12 @@ class Profile:
         }
         self.cached = [p for p in asked.values() if depends_of(p) in BY_ROW]
         self.reads_all_nodes = any(depends_of(p) is points.Depends.NODES for p in self.cached)
+        # What is cached for a template, and what for templates that are seen once, by the plugins
+        # whose results are shared.
+        self._scores = scores
+        by_row = {p.name for p in self.cached}
+        self.by_row = CachePolicy(self, self._at, scores, by_row, is_for_template=True)
+        self._seen_once: dict[frozenset[str], CachePolicy] = {}
         prepares = [self.method(plugin, "prepare") for plugin in self.plugins()]
         self._preparing = [method for method in prepares if method is not None]
         self._prepared = f"prepared for {name}"
@@ -181,6 +184,15 @@ class Profile:
             self.views.prepare(template)
 
     # Decision
+
+    def seen_once(self, shared: Iterable[str]) -> CachePolicy:
+        """The policy for templates that are seen once; results of some plugins are shared."""
+        names = frozenset(shared)
+        policy = self._seen_once.get(names)
+        if policy is None:
+            policy = CachePolicy(self, self._at, self._scores, names, is_for_template=False)
+            self._seen_once[names] = policy
+        return policy
 
     def what_if_plan(self, skipped: Set[str]) -> WhatIfPlan:
         """Which filters run again when pods come or go, for pods that these plugins skip."""

@@ -68,7 +68,9 @@ def plan(profile: "Profile", skipped: Set[str]) -> WhatIfPlan:
     reaches = [Depends.NODE, *[depends_of(p) for _, p in filters]]
     reach = max(reaches + [Depends.PLACEMENTS] * bool(accounting), key=REACHES.index)
     settled = tuple(i for i, p in filters if (i, p) not in again)
-    return WhatIfPlan(frozenset(skipped), settled, tuple(again), tuple(accounting), reach, in_columns)
+    return WhatIfPlan(
+        frozenset(skipped), settled, tuple(again), tuple(accounting), reach, in_columns
+    )
 
 
 @dataclass(slots=True)

@@ -26,6 +26,7 @@ MOST_BYTES = 32 << 20
 BYTES_PER_ROW = 72
 FEWEST_TEMPLATES = 32
 MOST_SEEN_ONCE = 32
+MOST_KNOWN_READS = 1 << 14
 
 
 class ViewCache:
@@ -36,8 +37,10 @@ class ViewCache:
         # By the template's serial number, the one used last at the end.
         self._templates: OrderedDict[int, TemplateViews] = OrderedDict()
         self._latest: TemplateViews | None = None
-        # For templates that are seen once, by what plugins that read node objects read of them.
+        # For templates that are seen once, by what plugins that read node objects read of them, and
+        # the hashes of all that these have read.
         self._seen_once: OrderedDict[Hashable, TemplateViews] = OrderedDict()
+        self._known_reads: set[int] = set()
         # By plugin, and by what it reads of a pod.
         self._plugin_views: dict[str, WeakValueDictionary[Hashable, PluginViews]] = {
             plugin.name: WeakValueDictionary() for plugin in profile.cached
@@ -68,19 +71,39 @@ class ViewCache:
         return views
 
     def _for_once(self, template: PodTemplate) -> TemplateViews:
-        key = (self._nodes, self._node_reads(template))
-        try:
-            views = self._seen_once.get(key)
-        except TypeError:  # Unhashable: finding the views names the plugin.
-            views = None
+        plugins, reads = self._read_before(template)
+        key = (self._nodes, *[plugin.name for plugin in plugins], *reads)
+        views = self._seen_once.get(key)
         if views is None:
-            views = TemplateViews(self._profile, template, self.by_node(template), None)
+            by_node = self._find(plugins, reads, template)
+            views = TemplateViews(self._profile, template, by_node, None)
             while len(self._seen_once) >= MOST_SEEN_ONCE:
                 self._seen_once.popitem(last=False)
             self._seen_once[key] = views
         else:
             self._seen_once.move_to_end(key)
         return views
+
+    def _read_before(self, template: PodTemplate) -> tuple[list[Any], list[Hashable]]:
+        """The plugins that read of the template what they have read of others, and what.
+
+        A pod of a DaemonSet names its node. Views for what is never read again are not worth it.
+        """
+        known, plugins, reads = self._known_reads, [], []
+        if len(known) > MOST_KNOWN_READS:
+            known.clear()
+        for plugin, read in zip(self._by_node, self._node_reads(template), strict=True):
+            try:
+                mark = hash((plugin.name, read))
+            except TypeError as unhashable:
+                method = self._profile.require(plugin, "reads")
+                raise method.failed(str(unhashable)) from unhashable
+            if mark in known:
+                plugins.append(plugin)
+                reads.append(read)
+            else:
+                known.add(mark)
+        return plugins, reads
 
     def by_node(self, template: PodTemplate) -> dict[str, PluginViews]:
         """The views of plugins that read node objects only."""

@@ -1,8 +1,8 @@
 """CachePolicy: which plugins of a profile are cached in views, and which run in every cycle.
 
-A profile has two policies. Views of a template cache every plugin that `depends` allows. A template
-that is seen once is evaluated on views that it shares with others, so its policy caches only
-plugins that read node objects.
+Views of a template cache every plugin that `depends` allows. A template that is seen once is
+evaluated on views that it shares with others, so its policy caches only plugins that read node
+objects, and of these only the ones for which other templates are the same.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -30,16 +30,17 @@ class CachePolicy:
         profile: "Profile",
         at: Mapping[str, Sequence[Any]],
         scores: Sequence[tuple[Any, int]],
-        cached: Collection[Depends],
+        cached: Collection[str],
+        *,
+        is_for_template: bool,
     ) -> None:
         # With whether the result is cached.
-        self.pre_filters = [(p, depends_of(p) in cached) for p in at["pre_filter"]]
+        self.pre_filters = [(p, p.name in cached) for p in at["pre_filter"]]
         self.filtering = {p.name for p in (*at["pre_filter"], *at["filter"])}
         filters: list[IndexedFilter] = list(enumerate(at["filter"]))
-        self.filters = [(i, p) for i, p in filters if depends_of(p) in cached]
-        others = [(i, p) for i, p in filters if depends_of(p) not in cached]
+        self.filters = [(i, p) for i, p in filters if p.name in cached]
+        others = [(i, p) for i, p in filters if p.name not in cached]
         # Where verdicts changed is of use only if they are kept for the template.
-        is_for_template = Depends.USAGE in cached
         self.placement_filters = [
             (i, p) for i, p in others if is_for_template and reports_changes(p)
         ]
@@ -60,8 +61,8 @@ def is_never_cached(plugin: Any) -> bool:
     return depends_of(plugin) not in BY_ROW and not reports_changes(plugin)
 
 
-def _caches_scores(plugin: Any, cached: Collection[Depends]) -> bool:
+def _caches_scores(plugin: Any, cached: Collection[str]) -> bool:
     """Raw scores can be cached, and normalised scores with them."""
     has_normalizer = getattr(plugin, "normalizer", None) is not None
     by_summary = has_normalizer or not hasattr(plugin, "normalize_score")
-    return depends_of(plugin) in cached and by_summary
+    return plugin.name in cached and by_summary

@@ -89,7 +89,8 @@ class TemplateViews:
 
     `by_node` are the views of plugins that read node objects only, `own` those of plugins that read
     usage. Without `own` views nothing is retained for the template: it is the mode in which
-    templates that are seen once are evaluated, all that agree in `by_node` on the same graph.
+    templates that are seen once are evaluated, all that agree in `by_node` on the same graph;
+    plugins that are not in `by_node` then run in every cycle.
     """
 
     def __init__(
@@ -104,7 +105,7 @@ class TemplateViews:
         self.meter = profile.meter
         self.retains = own is not None
         self._own = own or {}
-        self._policy = profile.by_row if self.retains else profile.by_node
+        self._policy = profile.by_row if self.retains else profile.seen_once(by_node)
         self._use(by_node)
 
     def _use(self, by_node: Mapping[str, PluginViews]) -> None:
