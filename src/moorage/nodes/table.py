@@ -421,8 +421,8 @@ class NodeTable(Rows):
         if self._pod_changes is not None:
             self._pod_changes.add((before, -1))
             self._pod_changes.add((placed[uid], 1))
-        self.placements.add(row, before.pod, -1)
-        self.placements.add(row, pod)
+        self.placements.add(row, before.pod, before.usage, -1)
+        self.placements.add(row, pod, usage)
         self.changes.add(row)
 
     def remove_pod(self, node_name: str, uid: str) -> None:
