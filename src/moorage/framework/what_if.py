@@ -231,7 +231,8 @@ class HypotheticalVerdicts:
         numbers = nominated.numbers(what_if.pod, rows)
         self._nominated = (numbers, nominated.book) if numbers.any() else None
         # The verdicts of settled filters, and the rows that all of them accept.
-        settled = [(i, filtered.statuses_at(i).at(rows)) for i in plan.settled]
+        # A filter that is not among them accepts every row.
+        settled = [(i, found.at(rows)) for i, found in filtered.filters if i in plan.settled]
         self._settled = FeasibleRows((), settled)
         self._settled.combine(self._rows.active, len(rows))
 

@@ -31,7 +31,7 @@ class NominatedPods:
 
     def refresh(self, nominated: Mapping[str, Sequence[Pod]]) -> None:
         """Read what changed; `nominated` has the pods by the node's name."""
-        if all([cursor.is_current for cursor in self._cursors]):
+        if all(cursor.is_current for cursor in self._cursors):
             return
         table = self._table
         nominations, nodes = [cursor.changed() for cursor in self._cursors]
