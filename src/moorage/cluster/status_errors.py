@@ -15,7 +15,7 @@ class StatusCause(NamedTuple):
     field: str = ""
 
     def to_dict(self) -> dict[str, str]:
-        return {key: value for key, value in self._asdict().items() if value or key != "field"}
+        return {key: value for key, value in self._asdict().items() if value or key == "message"}
 
 
 class StatusError(InputError):

@@ -37,7 +37,8 @@ def patch(api: ApiServer, path: ResourcePath, request: Patch) -> tuple[Object, b
         return _apply(api, path, request)
     current = api.store.get(path.resource, *path.key)
     if path.subresource == "scale":
-        patched = apply_patch(path.resource, scale.scale_of(path.resource, current), request)
+        shown = scale.scale_of(path.resource, current)
+        patched = request.check(apply_patch(path.resource, shown, request))
         changed = scale.scaled(path.resource, current, patched)
     else:
         changed = request.check(apply_patch(path.resource, current, request))
@@ -98,7 +99,7 @@ def _apply(api: ApiServer, path: ResourcePath, request: Patch) -> tuple[Object, 
     is_scale = path.subresource == "scale"
     stated = {"apiVersion": resource.api_version, "kind": resource.kind}
     body = _applied(path, request.body, scale.KIND if is_scale else stated)
-    body = body if is_scale else request.check(body)
+    body = request.check(body)
     meta = body["metadata"]
     preconditions = {key: meta.pop(key) for key in ("resourceVersion", "uid") if key in meta}
     if not all(isinstance(value, str) for value in preconditions.values()):

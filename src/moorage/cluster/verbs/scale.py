@@ -4,27 +4,32 @@ from typing import Any
 
 from moorage.cluster.objects import validation
 from moorage.cluster.resources import Resource
-from moorage.cluster.status_errors import BadRequestError
+from moorage.cluster.status_errors import BadRequestError, InternalError, StatusCause
 from moorage.controllers import objects
 from moorage.controllers.objects import Object
 
 _MAX_REPLICAS = 2**31 - 1
-KIND = {"apiVersion": "autoscaling/v1", "kind": "Scale"}
-_SCALES = Resource("autoscaling", "v1", "Scale", "scales", "Namespaced")
+SCALES = Resource("autoscaling", "v1", "Scale", "scales", "Namespaced")
+KIND = {"apiVersion": SCALES.api_version, "kind": SCALES.kind}
 
 
 def scale_of(resource: Resource, obj: Object) -> Object:
-    """The scale of a workload."""
+    """The scale of a workload; raises InternalError for a custom resource without replicas."""
     meta, paths = obj["metadata"], resource.scale_paths
+    replicas = objects.value_at(obj, *paths.spec_replicas)
+    if replicas is None and resource.custom:
+        why = f'the spec replicas field "{_path_text(paths.spec_replicas)}" does not exist'
+        raise InternalError(
+            f"Internal error occurred: {why}", causes=[StatusCause(message=why, reason="")]
+        )
     selector = objects.value_at(obj, *paths.selector) if paths.selector else None
     if not isinstance(selector, str):
         selector = _selector_text(selector)
     fields = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
     return {
-        "kind": "Scale",
-        "apiVersion": "autoscaling/v1",
+        **KIND,
         "metadata": {field: meta[field] for field in fields if field in meta},
-        "spec": {"replicas": objects.value_at(obj, *paths.spec_replicas) or 0},
+        "spec": {"replicas": replicas} if replicas else {},
         "status": {
             "replicas": objects.value_at(obj, *paths.status_replicas) or 0,
             **({"selector": selector} if selector or not resource.custom else {}),
@@ -42,12 +47,19 @@ def scaled(resource: Resource, obj: Object, scale: Any) -> Object:
     replicas = spec.get("replicas", 0)
     if not isinstance(replicas, int) or isinstance(replicas, bool) or abs(replicas) > _MAX_REPLICAS:
         raise BadRequestError(f"Scale: spec.replicas has to be a whole number, is {replicas!r:.60}")
+    if replicas < 0 and resource.custom:
+        field, rule = _path_text(resource.scale_paths.spec_replicas), "a non-negative integer"
+        raise validation.invalid(resource, name, field, replicas, f"should be {rule}")
     if replicas < 0:
         rule = "must be greater than or equal to 0"
-        raise validation.invalid(_SCALES, name, "spec.replicas", replicas, rule)
+        raise validation.invalid(SCALES, name, "spec.replicas", replicas, rule)
     expected = {key: meta[key] for key in ("uid", "resourceVersion") if meta.get(key)}
     changed = _with_value(obj, resource.scale_paths.spec_replicas, replicas)
     return {**changed, "metadata": {**obj["metadata"], **expected}}
+
+
+def _path_text(path: tuple[str, ...]) -> str:
+    return "".join(f".{step}" for step in path)
 
 
 def _with_value(obj: Any, path: tuple[str, ...], value: Any) -> Any:

@@ -78,7 +78,11 @@ class ReadRequests:
             stored = found
         await store.wait_until_readable()
         if path.subresource == "scale":
-            return responses.json(scale.scale_of(path.resource, stored.object))
+            shown = scale.scale_of(path.resource, stored.object)
+            if not read.format.as_:
+                return responses.json(shown)
+            stored = stored._replace(object=shown)
+            read = read._replace(path=path._replace(resource=scale.SCALES))
         return responses.raw(self._render(read, single=True)(stored), read.format.encoding)
 
     async def _list(self, read: ReadRequest) -> web.Response:

@@ -65,7 +65,7 @@ class WriteRequests:
         _check_object_path(path)
         dry_run, manager = requests.is_dry_run(request), _manager(request)
         if path.subresource == "scale":
-            body = await requests.read_value(request)
+            body = await requests.read_object(request, path._replace(resource=scale.SCALES))
             current = self._api.store.get(path.resource, *path.key)
             changed = scale.scaled(path.resource, current, body)
             new = self._api.update(
@@ -96,13 +96,19 @@ class WriteRequests:
             manager=_manager(request),
             force=requests.flag(request.query, "force"),
             dry_run=requests.is_dry_run(request),
-            check=lambda obj: self._checked(request, stored_as, obj, warnings),
+            check=lambda obj: self._checked(request, checked_as, obj, warnings),
         )
         stored_as = responses.storage_resource(path.resource)
+        checked_as = scale.SCALES if path.subresource == "scale" else stored_as
         if stored_as is not path.resource and isinstance(change.body, dict):
             change = change._replace(body=responses.to_storage(path.resource, change.body))
         new, created = patch.patch(self._api, path._replace(resource=stored_as), change)
-        return await self._respond(path.resource, new, 201 if created else 200, warnings)
+        return await self._respond(
+            scale.SCALES if path.subresource == "scale" else path.resource,
+            new,
+            201 if created else 200,
+            warnings,
+        )
 
     async def delete(self, request: web.Request, path: ResourcePath) -> web.Response:
         """Delete an object, or all objects that a selector matches."""

@@ -336,6 +336,11 @@ COLUMNS: dict[str, tuple[TableColumn, ...]] = {
     ),
     "ReplicaSet": _REPLICAS,
     "ReplicationController": _REPLICAS,
+    "Scale": (
+        integer_column("Desired", "spec.replicas"),
+        integer_column("Available", "status.replicas"),
+        AGE,
+    ),
     "StatefulSet": (TableColumn("Ready", _ready_replicas), AGE, *_CONTAINERS),
     "DaemonSet": (
         integer_column("Desired", "status.desiredNumberScheduled"),
