@@ -62,7 +62,7 @@ def tasks_for_change(old: Object | None, new: Object | None, index: ObjectIndex)
     obj = new or old
     assert obj is not None, "a change has an object"
     kind = objects.kind_of(obj)
-    yield from _for_any_kind(obj, new, index)
+    yield from _for_any_kind(obj, old, new, index)
     if kind in WORKLOADS:
         yield from _for_workload(obj, old, new, index)
     match kind:
@@ -100,15 +100,19 @@ def refused_tasks(namespace: str, index: ObjectIndex) -> list[Task]:
     return [task for task in index.failures if task[1][1] == namespace]
 
 
-def _for_any_kind(obj: Object, new: Object | None, index: ObjectIndex) -> Iterator[Task]:
+def _for_any_kind(
+    obj: Object, old: Object | None, new: Object | None, index: ObjectIndex
+) -> Iterator[Task]:
     """Ownership and namespaces apply to every kind."""
-    if objects.owners(obj):
-        if new is not None:
-            yield GARBAGE, key_of(obj)
-        for owner in objects.owners(obj):
-            found = index.by_uid(owner.get("uid", ""))
-            if found is not None and objects.is_terminating(found):
-                yield GARBAGE, key_of(found)
+    owners = objects.owners(obj)
+    if owners and new is not None:
+        yield GARBAGE, key_of(obj)
+    before = [] if old is None else objects.owners(old)
+    # An owner that waits for its dependents may go once one of them drops its reference.
+    for owner in owners if before == owners else (*owners, *before):
+        found = index.by_uid(owner.get("uid", ""))
+        if found is not None and objects.is_terminating(found):
+            yield GARBAGE, key_of(found)
     if new is None or objects.is_terminating(obj):
         yield GARBAGE, key_of(obj)
         for dependent in index.dependents(objects.uid(obj)):

@@ -524,3 +524,17 @@ def test_a_circle_of_owners_is_deleted_in_the_foreground(world):
     world.delete("ConfigMap", "a", DeleteOptions(propagation_policy="Foreground"))
     world.run(5)
     assert [world.exists("ConfigMap", name) for name in "abc"] == [False] * 3
+
+
+def test_a_dependent_with_another_owner_does_not_block_deletion_in_the_foreground(world):
+    owners = [world.create("ConfigMap", name)["metadata"] for name in ("going", "staying")]
+    references = [
+        {"apiVersion": "v1", "kind": "ConfigMap", "name": each["name"], "uid": each["uid"]}
+        for each in owners
+    ]
+    references[0]["blockOwnerDeletion"] = True
+    world.create("ConfigMap", "dependent", metadata={"ownerReferences": references})
+    world.delete("ConfigMap", "going", DeleteOptions(propagation_policy="Foreground"))
+    world.run(5)
+    assert not world.exists("ConfigMap", "going")
+    assert world.get("ConfigMap", "dependent")["metadata"]["ownerReferences"] == references[1:]
