@@ -29,6 +29,7 @@ PRIVATE_ANNOTATIONS = (
     "kubectl.kubernetes.io/last-applied-configuration",
 )
 TIMED_OUT = "ProgressDeadlineExceeded"
+PAUSED = "DeploymentPaused"
 
 
 def reconcile(deployment: Object, index: ObjectIndex, now: float) -> Iterator[Write]:
@@ -248,28 +249,49 @@ def with_updated_status(
         readyReplicas=status_total(sets, "readyReplicas") or None,
         availableReplicas=available or None,
         unavailableReplicas=max(0, sum(map(objects.replicas, sets)) - available) or None,
+        terminatingReplicas=status_total(sets, "terminatingReplicas"),
     )
-    enough = available >= min_available
-    changed = objects.with_condition(
-        changed,
-        timestamps.to_text(now),
-        type="Available",
-        status="True" if enough else "False",
-        reason="MinimumReplicasAvailable" if enough else "MinimumReplicasUnavailable",
-        message=f"Deployment {'has' if enough else 'does not have'} minimum availability.",
+    changed = _with_availability(
+        changed, timestamps.to_text(now), enough=available >= min_available
     )
     changed = _with_failure(changed, [*([] if new is None else [new]), *old])
+    if objects.spec(deployment).get("paused"):
+        return _with_pause(changed, timestamps.to_text(now))
     progress = ("replicas", "updatedReplicas", "readyReplicas", "availableReplicas")
     before, after = objects.status(deployment), changed["status"]
     moved = any(before.get(field) != after.get(field) for field in progress)
     return _with_progress(changed, new, old, now, moved=moved)
 
 
+def _with_availability(deployment: Object, at: str, *, enough: bool) -> Object:
+    known, status = objects.condition(deployment, "Available"), str(enough)
+    return objects.with_condition(
+        deployment,
+        at,
+        type="Available",
+        status=status,
+        reason="MinimumReplicasAvailable" if enough else "MinimumReplicasUnavailable",
+        message=f"Deployment {'has' if enough else 'does not have'} minimum availability.",
+        lastUpdateTime=objects.transition_time(
+            known.get("status"), known.get("lastUpdateTime"), status, at
+        ),
+    )
+
+
+def _with_pause(deployment: Object, at: str) -> Object:
+    """The Deployment with the condition that it is paused; one that timed out keeps its own."""
+    if objects.condition(deployment, "Progressing").get("reason") in (PAUSED, TIMED_OUT):
+        return deployment
+    fields = {"status": "Unknown", "reason": PAUSED, "message": "Deployment is paused"}
+    return objects.with_condition(deployment, at, type="Progressing", lastUpdateTime=at, **fields)
+
+
 def _with_failure(changed: Object, sets: Sequence[Object]) -> Object:
     """The Deployment with the condition of a set that cannot create its pods."""
     for each in sets:
         if failure := objects.condition(each, replica_set.FAILURE):
-            return objects.with_condition(changed, failure["lastTransitionTime"], **failure)
+            at = failure["lastTransitionTime"]
+            return objects.with_condition(changed, at, **failure, lastUpdateTime=at)
     return replica_set.without_failure(changed)
 
 
@@ -278,8 +300,14 @@ def _with_progress(
 ) -> Object:
     at, known = timestamps.to_text(now), objects.condition(changed, "Progressing")
     status, name = "True", objects.name(changed if new is None else new)
-    if new is None:
+    counts = objects.status(changed)
+    only_new = counts.get("replicas") == counts.get("updatedReplicas")
+    if known.get("reason") == PAUSED:
+        status, reason, message = "Unknown", "DeploymentResumed", "Deployment is resumed"
+    elif new is None:
         reason, message = "NewReplicaSetCreated", f'Created new replica set "{name}"'
+    elif known.get("reason") == "NewReplicaSetAvailable" and only_new:
+        return changed  # A complete rollout stays complete when it is scaled, or loses pods.
     elif is_complete(changed, new, old):
         reason = "NewReplicaSetAvailable"
         message = f'ReplicaSet "{name}" has successfully progressed.'

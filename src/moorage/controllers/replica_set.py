@@ -28,7 +28,8 @@ def reconcile(workload: Object, index: ObjectIndex, now: float) -> Iterator[Writ
             yield from map(Delete, surplus)
             deleted = {objects.uid(pod) for pod in surplus}
             active = [pod for pod in active if objects.uid(pod) not in deleted]
-    yield from _status(workload, active, index.failure(workload), now)
+    terminating = [pod for pod in owned if objects.is_terminating(pod) and not pods.is_ended(pod)]
+    yield from _status(workload, active, len(terminating), index.failure(workload), now)
 
 
 def _related_pods(workload: Object, index: ObjectIndex) -> Iterator[Object]:
@@ -39,7 +40,7 @@ def _related_pods(workload: Object, index: ObjectIndex) -> Iterator[Object]:
 
 
 def _status(
-    workload: Object, active: Sequence[Object], failure: str, now: float
+    workload: Object, active: Sequence[Object], terminating: int, failure: str, now: float
 ) -> Iterator[Write]:
     min_ready = objects.spec_number(workload, "minReadySeconds")
     labels = ((objects.template(workload).get("metadata") or {}).get("labels") or {}).items()
@@ -47,9 +48,11 @@ def _status(
     changed = objects.with_status(
         workload,
         replicas=len(active),
-        fullyLabeledReplicas=sum(labels <= objects.labels(pod).items() for pod in active),
-        readyReplicas=len(ready),
-        availableReplicas=sum(pods.is_available(pod, min_ready, now) for pod in ready),
+        fullyLabeledReplicas=sum(labels <= objects.labels(pod).items() for pod in active) or None,
+        readyReplicas=len(ready) or None,
+        availableReplicas=sum(pods.is_available(pod, min_ready, now) for pod in ready) or None,
+        # A ReplicationController does not count them.
+        terminatingReplicas=terminating if objects.kind_of(workload) == KINDS[0] else None,
         observedGeneration=objects.generation(workload),
     )
     changed = _with_failure(changed, failure, timestamps.to_text(now))

@@ -234,6 +234,49 @@ def test_old_sets_beyond_the_history_limit_are_deleted(world):
     assert len(world.all("ReplicaSet")) == 2
 
 
+def progress(world):
+    status = world.get("Deployment", "web")["status"]
+    found = next(each for each in status["conditions"] if each["type"] == "Progressing")
+    return found["status"], found["reason"]
+
+
+def test_conditions_of_a_paused_deployment(world):
+    world.nodes(1)
+    world.create("Deployment", "web", **workload(replicas=1))
+    world.run(5)
+    assert progress(world) == ("True", "NewReplicaSetAvailable")
+    world.change("Deployment", "web", paused=True)
+    assert progress(world) == ("Unknown", "DeploymentPaused")
+    world.change("Deployment", "web", template=template({"app": "web"}, image="web:2"))
+    world.run(5)
+    assert progress(world) == ("Unknown", "DeploymentPaused")
+    world.change("Deployment", "web", paused=False)
+    world.run(5)
+    assert progress(world) == ("True", "NewReplicaSetAvailable")
+
+
+def test_a_complete_rollout_stays_complete_when_it_is_scaled(world):
+    world.nodes(1)
+    world.create("Deployment", "web", **workload(replicas=1))
+    world.run(5)
+    world.change("Deployment", "web", replicas=3)  # The new pods do not run yet.
+    assert world.get("Deployment", "web")["status"]["replicas"] == 3
+    assert progress(world) == ("True", "NewReplicaSetAvailable")
+
+
+def test_terminating_replicas_are_counted(world):
+    world.nodes(1)
+    world.create("Deployment", "web", **workload(replicas=2))
+    world.run(5)
+    world.change("Deployment", "web", replicas=0)
+    status = world.get("Deployment", "web")["status"]
+    assert (status.get("replicas"), status["terminatingReplicas"]) == (None, 2)
+    world.run(5)
+    assert world.get("Deployment", "web")["status"]["terminatingReplicas"] == 0
+    status = world.all("ReplicaSet")[0]["status"]
+    assert status.keys() == {"replicas", "terminatingReplicas", "observedGeneration"}
+
+
 def test_paused_deployment_can_be_scaled(world):
     world.nodes(1)
     world.create("Deployment", "web", **workload(replicas=1))
