@@ -37,7 +37,7 @@ def event_for_write(
             text = f"{verb} Pod {name} in StatefulSet {parent} successful"
         case "Pod":
             text = f"{verb}d pod: {name}"
-        case job.KIND:
+        case job.KIND if kind != job.KIND:  # The time to live of a Job ends without an Event.
             text = f"{verb}d job {name}"
         case stateful_set.CLAIM:
             pod = f"{parent}-{name.rpartition('-')[2]}"

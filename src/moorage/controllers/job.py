@@ -23,8 +23,9 @@ FINALIZER = "batch.kubernetes.io/job-tracking"
 CONTROLLER = "kubernetes.io/job-controller"
 BACKOFF_SECONDS = 10.0
 MAX_BACKOFF_SECONDS = 600.0
+FAILURE_TARGET = "FailureTarget"
 # The condition of a decision, and the one that ends the Job.
-TERMINAL = {"FailureTarget": "Failed", "SuccessCriteriaMet": "Complete"}
+TERMINAL = {FAILURE_TARGET: "Failed", "SuccessCriteriaMet": "Complete"}
 
 
 def reconcile(job: Object, index: ObjectIndex, now: float) -> Iterator[Write]:
@@ -46,9 +47,11 @@ def reconcile(job: Object, index: ObjectIndex, now: float) -> Iterator[Write]:
     yield from counting
     active = [pod for pod in owned if pods.is_active(pod)]
     if not decision(job) and (result := _result(job, active, now)):
-        job = objects.with_condition(job, at, status="True", **result)
+        job = _with_condition(job, at, **result)
     created = deleted = 0
     if decision(job):
+        if decision(job) != FAILURE_TARGET:  # What a successful Job stops does not count as failed.
+            yield from _remove_finalizers(_tracked(active))
         yield from map(Delete, active)
         deleted = len(active)
     else:
@@ -70,6 +73,10 @@ def reconcile(job: Object, index: ObjectIndex, now: float) -> Iterator[Write]:
 def decision(job: Object) -> str:
     """The condition that decided how the Job ends; empty if it is not decided."""
     return next((each for each in TERMINAL if objects.is_condition_true(job, each)), "")
+
+
+def _with_condition(job: Object, at: str, **fields: str) -> Object:
+    return objects.with_condition(job, at, status="True", lastProbeTime=at, **fields)
 
 
 def _with_suspension(job: Object, at: str) -> Object:
@@ -112,7 +119,12 @@ def _tracked(owned: Sequence[Object]) -> list[Object]:
 
 
 def _to_count(job: Object, owned: Sequence[Object]) -> list[Object]:
-    """Pods that ended; unless only those are replaced, pods that are being deleted as well."""
+    """Pods that ended; unless only those are replaced, pods that are being deleted as well.
+
+    Once the Job has failed, every pod counts, also one that still ends.
+    """
+    if decision(job) == FAILURE_TARGET:
+        return _tracked(owned)
     only_ended = _replaces_ended_only(job)
     return [
         pod
@@ -167,7 +179,7 @@ def _count(job: Object, owned: Sequence[Object], at: str) -> tuple[Object, list[
     uncounted["failed"] += new.failed
     if new.job_failure and not decision(job):
         reason = {"reason": "PodFailurePolicy", "message": new.job_failure}
-        job = objects.with_condition(job, at, type="FailureTarget", status="True", **reason)
+        job = _with_condition(job, at, type=FAILURE_TARGET, **reason)
     completed, lost = _indexes(job, "completedIndexes"), _indexes(job, "failedIndexes")
     completed |= {
         job_policies.completion_index(pod) for pod in owned if pods.phase(pod) == "Succeeded"
@@ -352,7 +364,7 @@ def _result(job: Object, active: Sequence[Object], now: float) -> dict[str, str]
         done = succeeded(job) >= int(completions)
     max_lost = spec.get("maxFailedIndexes")
     matched = job_policies.success_message(job, completed)
-    type_ = "FailureTarget"
+    type_ = FAILURE_TARGET
     if failed(job) > _backoff_limit(job):
         reason, text = "BackoffLimitExceeded", "Job has reached the specified backoff limit"
     elif deadline is not None and now >= started + int(deadline) and not suspended:
@@ -404,7 +416,7 @@ def _status(
         known = objects.condition(job, decided)
         reason = {"reason": known.get("reason", ""), "message": known.get("message", "")}
         type_ = TERMINAL[decided]
-        job = objects.with_condition(job, at, type=type_, status="True", lastProbeTime=at, **reason)
+        job = _with_condition(job, at, type=type_, **reason)
         if type_ == "Complete":
             job = objects.with_status(job, completionTime=at)
     started = objects.status(job).get("startTime")
@@ -418,5 +430,6 @@ def _status(
         "ready": 0 if decided else sum(map(pods.is_ready, active)),
         "terminating": terminating,
         "startTime": started or None,
+        "uncountedTerminatedPods": objects.status(job).get("uncountedTerminatedPods") or {},
     }
     yield Update(objects.with_status(job, **status))

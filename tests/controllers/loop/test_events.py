@@ -122,6 +122,16 @@ def test_completed_job(world):
     ]
 
 
+def test_the_time_to_live_of_a_job_ends_without_an_event(world):
+    world.nodes(1)
+    fields = job()
+    fields["spec"]["ttlSecondsAfterFinished"] = 3
+    world.create("Job", "sum", **fields)
+    world.run(10)
+    assert not world.exists("Job", "sum")
+    assert [each[0] for each in events_about(world, "Job")] == ["SuccessfulCreate", "Completed"]
+
+
 def test_failed_job(world):
     world.nodes(1)
     world.create("Job", "sums", **job(**{"moorage.dev/exit-code": "1"}))

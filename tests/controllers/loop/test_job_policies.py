@@ -39,6 +39,26 @@ def test_suspended_and_resumed(world):
     assert (status["active"], status.get("failed", 0)) == (2, 0)
 
 
+def test_defaults_and_status_of_a_new_job(world):
+    patterns = [{"type": "DisruptionTarget"}]
+    policy = {"rules": [{"action": "Ignore", "onPodConditions": patterns}]}
+    made = world.create(
+        "Job", "work", **indexed(suspend=True, backoffLimitPerIndex=1, podFailurePolicy=policy)
+    )
+    assert made["spec"]["backoffLimit"] == 2**31 - 1
+    (found,) = made["spec"]["podFailurePolicy"]["rules"]
+    assert found["onPodConditions"] == [{"type": "DisruptionTarget", "status": "True"}]
+    status = world.get("Job", "work")["status"]
+    assert (status["uncountedTerminatedPods"], status["terminating"]) == ({}, 0)
+    world.change("Job", "work", suspend=False)
+    (reference,) = {
+        tuple(each["valueFrom"]["fieldRef"].items())
+        for pod in world.pods()
+        for each in pod["spec"]["containers"][0]["env"]
+    }
+    assert dict(reference)["apiVersion"] == "v1"
+
+
 def test_a_job_of_another_controller_is_left_alone(world):
     world.nodes(1)
     world.create("Job", "work", **job(managedBy="example.com/other"))
@@ -164,6 +184,25 @@ def test_success_policy(world, rules):
     assert conditions(world)[-1] == ("Complete", "SuccessPolicy")
     status = world.get("Job", "work")["status"]
     assert (status["completedIndexes"], status.get("active", 0)) == ("1", 0)
+    assert "failed" not in status  # The pods that are stopped have not failed.
+    assert all(each["lastProbeTime"] for each in status["conditions"])
+
+
+def test_a_failed_job_counts_pods_that_still_end_as_failed(world):
+    world.nodes(1)
+    fields = job("100", {"moorage.dev/stop-seconds": "8"}, parallelism=2, completions=2)
+    fields["spec"]["podFailurePolicy"] = rule("FailJob", values=[3])
+    world.create("Job", "work", **fields)
+    world.run(2)
+    first = world.running()[0]["metadata"]["name"]
+    world.annotate("Pod", first, **{EXIT: "3", "moorage.dev/run-seconds": "1"})
+    world.run(2)
+    assert conditions(world) == [("FailureTarget", "PodFailurePolicy")]
+    status = world.get("Job", "work")["status"]
+    assert (status["failed"], status["terminating"]) == (2, 1)
+    world.run(10)
+    assert conditions(world)[-1] == ("Failed", "PodFailurePolicy")
+    assert world.get("Job", "work")["status"]["failed"] == 2
 
 
 @pytest.mark.parametrize(

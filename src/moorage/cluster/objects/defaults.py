@@ -18,6 +18,7 @@ Spec = dict[str, Any]
 
 _NOT_READY = "node.kubernetes.io/not-ready"
 _UNREACHABLE = "node.kubernetes.io/unreachable"
+_MAX_INT32 = 2**31 - 1
 
 
 def fill_pod_spec(spec: Spec) -> None:
@@ -104,6 +105,8 @@ def _container(container: Spec, *, host_network: bool) -> None:
         port.setdefault("protocol", "TCP")
         if host_network and not port.get("hostPort") and "containerPort" in port:
             port["hostPort"] = port["containerPort"]
+    for variable in container.get("env", ()):
+        _field_reference(variable.get("valueFrom"))
     container.setdefault("terminationMessagePath", "/dev/termination-log")
     container.setdefault("terminationMessagePolicy", "File")
     if "imagePullPolicy" not in container:
@@ -113,10 +116,18 @@ def _container(container: Spec, *, host_network: bool) -> None:
         container["imagePullPolicy"] = "Always" if latest else "IfNotPresent"
 
 
+def _field_reference(holder: Any) -> None:
+    if isinstance(holder, dict) and isinstance(holder.get("fieldRef"), dict):
+        holder["fieldRef"].setdefault("apiVersion", "v1")
+
+
 def _pod_volume(volume: Spec) -> None:
     for source in ("configMap", "secret", "projected", "downwardAPI"):
         if isinstance(volume.get(source), dict):
             volume[source].setdefault("defaultMode", 420)
+    downward = volume.get("downwardAPI")
+    for item in (downward.get("items") or ()) if isinstance(downward, dict) else ():
+        _field_reference(item)
     if isinstance(volume.get("hostPath"), dict):
         volume["hostPath"].setdefault("type", "")
     if not volume.keys() - {"name"}:
@@ -164,7 +175,6 @@ _FIELDS: dict[str, dict[str, Any]] = {
     "DaemonSet": {"spec.revisionHistoryLimit": 10},
     "Job": {
         "spec.parallelism": 1,
-        "spec.backoffLimit": 6,
         "spec.completionMode": "NonIndexed",
         "spec.suspend": False,
         "spec.manualSelector": False,
@@ -209,11 +219,7 @@ def fill(resource: Resource, obj: Object) -> None:
     if kind == "CronJob":
         _fill_cron_job(obj)
     if kind == "Job":
-        spec = obj["spec"]
-        if not spec.keys() & {"completions", "parallelism"}:
-            spec["completions"] = 1
-        policy = "Failed" if "podFailurePolicy" in spec else "TerminatingOrFailed"
-        spec.setdefault("podReplacementPolicy", policy)
+        _fill_job(obj["spec"])
     for path, value in _FIELDS.get(kind, {}).items():
         *parents, field = path.split(".")
         holder = obj
@@ -224,6 +230,17 @@ def fill(resource: Resource, obj: Object) -> None:
         _fill_strategy(obj["spec"], *_STRATEGIES[kind])
     if (special := _SPECIAL.get(kind)) is not None:
         special(obj)
+
+
+def _fill_job(spec: Object) -> None:
+    if not spec.keys() & {"completions", "parallelism"}:
+        spec["completions"] = 1
+    policy = "Failed" if "podFailurePolicy" in spec else "TerminatingOrFailed"
+    spec.setdefault("podReplacementPolicy", policy)
+    spec.setdefault("backoffLimit", 6 if spec.get("backoffLimitPerIndex") is None else _MAX_INT32)
+    for rule in (spec.get("podFailurePolicy") or {}).get("rules") or ():
+        for pattern in rule.get("onPodConditions") or ():
+            pattern.setdefault("status", "True")
 
 
 def _fill_cron_job(obj: Object) -> None:
