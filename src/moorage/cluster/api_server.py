@@ -250,7 +250,9 @@ class ApiServer:
 
     def _write(self, resource: Resource, new: Object) -> Object:
         if update.is_finished(resource, new):
-            return self.store.delete(resource, *key_of(new))
+            gone = self.store.delete(resource, *key_of(new))
+            version = {"resourceVersion": gone["metadata"]["resourceVersion"]}
+            return {**new, "metadata": {**new["metadata"], **version}}
         return self.store.update(resource, new)
 
 

@@ -46,19 +46,23 @@ def reconcile(namespace: Object, index: ObjectIndex, now: float) -> Iterator[Wri
     if not objects.is_terminating(namespace):
         return
     content = index.in_namespace(objects.name(namespace))
-    found = [obj for obj in content if objects.kind_of(obj) == "Pod"] or content
-    for obj in found:
+    pods = [obj for obj in content if objects.kind_of(obj) == "Pod"]
+    for obj in pods or content:
         if not objects.is_terminating(obj):
             yield Delete(obj, propagation=BACKGROUND)
     changed = objects.with_status(namespace, phase="Terminating")
+    # As in Kubernetes, what remains is counted only once there are no pods.
+    counted = [] if pods else content
+    changed = _with_conditions(changed, counted, index, timestamps.to_text(now))
     if content:
-        changed = _with_conditions(changed, content, index, timestamps.to_text(now))
         if changed != namespace:
             yield Update(changed)
         return
     finalizers = objects.spec(namespace).get("finalizers") or []
-    left = [each for each in finalizers if each != FINALIZER]
-    yield Update(objects.with_spec(changed, finalizers=left))
+    if left := [each for each in finalizers if each != FINALIZER]:
+        yield Update(objects.with_spec(changed, finalizers=left))
+    else:
+        yield Update(objects.without_spec(changed, "finalizers"))
 
 
 def _with_conditions(

@@ -149,6 +149,11 @@ def with_spec(obj: Object, **fields: Any) -> Object:
     return {**obj, "spec": {**spec(obj), **fields}}
 
 
+def without_spec(obj: Object, field: str) -> Object:
+    """The object without a field of its spec."""
+    return {**obj, "spec": {key: value for key, value in spec(obj).items() if key != field}}
+
+
 def with_status(obj: Object, **fields: Any) -> Object:
     """The object with some fields of its status set; None removes a field."""
     merged = {**status(obj), **fields}

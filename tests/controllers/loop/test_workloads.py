@@ -546,12 +546,37 @@ def test_namespace_deletion_deletes_pods_first_and_says_what_is_left(world):
     world.run(10)
     assert world.exists("ConfigMap", "settings", "team")
     status = world.get("Namespace", "team")["status"]
-    messages = {each["type"]: each["message"] for each in status["conditions"]}
-    assert "pods. has 1 resource instances" in messages["NamespaceContentRemaining"]
-    assert "example.com/wait in 1" in messages["NamespaceFinalizersRemaining"]
+    assert {each["status"] for each in status["conditions"]} == {"False"}
     pod = world.get("Pod", "a", "team")
     world.api.replace(resource("Pod"), {**pod, "metadata": {**pod["metadata"], "finalizers": []}})
     world.run(5)
+    assert not world.exists("Namespace", "team")
+
+
+def test_namespace_deletion_counts_what_is_left_after_its_pods(world):
+    world.create("Namespace", "team")
+    held = {"finalizers": ["example.com/wait"]}
+    world.create("ConfigMap", "settings", "team", metadata=held)
+    world.api.delete(resource("Namespace"), "", "team")
+    world.run(10)
+    namespace = world.get("Namespace", "team")
+    assert "deletionGracePeriodSeconds" not in namespace["metadata"]
+    messages = {each["type"]: each["message"] for each in namespace["status"]["conditions"]}
+    assert "configmaps. has 1 resource instances" in messages["NamespaceContentRemaining"]
+    assert "example.com/wait in 1" in messages["NamespaceFinalizersRemaining"]
+
+
+def test_namespace_with_another_finalizer_says_that_its_content_is_gone(world):
+    world.create("Namespace", "team", metadata={"finalizers": ["example.com/wait"]})
+    world.api.delete(resource("Namespace"), "", "team")
+    world.run(10)
+    namespace = world.get("Namespace", "team")
+    assert namespace["spec"] == {}
+    reasons = {each["type"]: each["reason"] for each in namespace["status"]["conditions"]}
+    assert reasons["NamespaceContentRemaining"] == "ContentRemoved"
+    kept = {k: v for k, v in namespace["metadata"].items() if k != "finalizers"}
+    last = world.api.update(resource("Namespace"), {**namespace, "metadata": kept})
+    assert "finalizers" not in last["metadata"]
     assert not world.exists("Namespace", "team")
 
 

@@ -103,7 +103,9 @@ def delete_object(
     marked = {**obj, "metadata": meta}
     if decision.grace_seconds != before:
         at = timestamps.to_text(now + decision.grace_seconds)
-        deadline = {"deletionTimestamp": at, "deletionGracePeriodSeconds": decision.grace_seconds}
+        deadline: dict[str, Any] = {"deletionTimestamp": at}
+        if resource is not NAMESPACES:
+            deadline["deletionGracePeriodSeconds"] = decision.grace_seconds
         marked["metadata"] = {**meta, **deadline}
     if not is_marked:
         if "generation" in meta:

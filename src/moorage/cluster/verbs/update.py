@@ -69,8 +69,6 @@ def update_object(resource: Resource, before: Object, obj: Object) -> Object:
         obj.pop("status", None)
         if "status" in before:
             obj["status"] = before["status"]
-    if resource is NAMESPACES and before.get("spec"):
-        obj["spec"] = before["spec"]  # The `finalize` subresource changes it.
     typed = validation.decode(resource, obj)
     defaults.fill(resource, obj)
     _keep_defaults(resource, before, obj)
@@ -84,6 +82,8 @@ def _keep_defaults(resource: Resource, before: Object, obj: Object) -> None:
     """Set again what was set when the object was created, if the update leaves it out."""
     if resource is PODS:
         defaults.add_tolerations(obj["spec"])
+    elif resource is NAMESPACES:
+        obj["spec"] = before.get("spec", {})  # The `finalize` subresource changes it.
     elif resource is SERVICES and obj["spec"].get("type") != "ExternalName":
         for field in ("clusterIP", "clusterIPs"):
             if not obj["spec"].get(field) and before["spec"].get(field):
@@ -111,8 +111,10 @@ def update_finalizers(resource: Resource, before: Object, obj: Object) -> Object
     if not isinstance(spec, dict) or not isinstance(spec.get("finalizers", []), list):
         name = before["metadata"]["name"]
         raise validation.invalid(resource, name, "spec.finalizers", "", "must be a list")
-    spec = {**before.get("spec", {}), "finalizers": spec.get("finalizers", [])}
-    return {**before, "spec": spec}
+    kept = {key: value for key, value in before.get("spec", {}).items() if key != "finalizers"}
+    if finalizers := spec.get("finalizers"):
+        kept["finalizers"] = finalizers
+    return {**before, "spec": kept}
 
 
 def update_resources(before: Object, obj: Object) -> Object:
