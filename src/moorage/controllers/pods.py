@@ -52,10 +52,10 @@ def next_available_at(pods: Iterable[Object], min_ready_seconds: int, now: float
 
 
 def from_template(owner: Object, *, name: str = "", **labels: str) -> Object:
-    """A pod of a workload; without a name its `generateName` is the workload's name."""
+    """A pod of a workload; its `generateName` is the workload's name, also if it has a name."""
     template = objects.template(owner)
     meta, spec = template.get("metadata") or {}, template.get("spec") or {}
-    named = {"name": name} if name else {"generateName": f"{objects.name(owner)}-"}
+    named = {"generateName": f"{objects.name(owner)}-", **({"name": name} if name else {})}
     copied = {
         "labels": {**(meta.get("labels") or {}), **labels},
         "annotations": meta.get("annotations"),

@@ -33,6 +33,16 @@ def test_each_template_has_a_revision_and_an_old_one_comes_back(world, kind):
     assert (owner["kind"], owner["controller"]) == (kind, True)
 
 
+def test_metadata_of_revisions_and_pods(world):
+    world.nodes(1)
+    world.create("StatefulSet", "web", **workload("web", replicas=1))
+    world.run(5)
+    (revision,) = world.all("ControllerRevision")
+    assert "annotations" not in revision["metadata"]
+    (pod,) = world.pods()
+    assert (pod["metadata"]["name"], pod["metadata"]["generateName"]) == ("web-0", "web-")
+
+
 def test_old_revisions_beyond_the_limit_are_deleted(world):
     world.nodes(1)
     world.create("DaemonSet", "web", **workload("web", revisionHistoryLimit=1))

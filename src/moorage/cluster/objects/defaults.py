@@ -243,6 +243,13 @@ def _fill_job(spec: Object) -> None:
             pattern.setdefault("status", "True")
 
 
+def _fill_stateful_set(obj: Object) -> None:
+    for claim in obj["spec"].get("volumeClaimTemplates") or ():
+        claim.update({"apiVersion": "v1", "kind": "PersistentVolumeClaim"} | claim)
+        claim.setdefault("spec", {}).setdefault("volumeMode", "Filesystem")
+        claim.setdefault("status", {}).setdefault("phase", "Pending")
+
+
 def _fill_cron_job(obj: Object) -> None:
     job = obj.setdefault("spec", {}).setdefault("jobTemplate", {})
     job.setdefault("metadata", {})
@@ -366,6 +373,7 @@ _SPECIAL: dict[str, Callable[[Object], object]] = {
     "PersistentVolume": _fill_volume,
     "LimitRange": limit_ranges.with_defaults,
     "PodTemplate": _fill_pod_template,
+    "StatefulSet": _fill_stateful_set,
     "ResourceClaim": _fill_claim,
     "ResourceClaimTemplate": _fill_claim_template,
 }
