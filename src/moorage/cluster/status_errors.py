@@ -1,6 +1,7 @@
 """The errors of the API: HTTP code, reason and message, rendered as a `Status` object."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple
 
 from moorage.cluster.resources import Resource
@@ -66,8 +67,9 @@ class StatusError(InputError):
             "metadata": {},
             "status": "Failure",
             "message": self.message,
-            "reason": self.reason,
         }
+        if self.reason:
+            status["reason"] = self.reason
         if details:
             status["details"] = details
         status["code"] = self.status_code
@@ -134,6 +136,10 @@ class InternalError(StatusError, code=500, reason="InternalError"):
     """A bug, or what an API server reports as an internal error."""
 
 
+class UnclassifiedError(StatusError, code=500, reason=""):
+    """An error of the client for which an API server has no code: 500 without a reason."""
+
+
 class UnavailableError(StatusError, code=503, reason="ServiceUnavailable"):
     """The journal cannot be written: no write can be acknowledged."""
 
@@ -166,8 +172,8 @@ def conflict(resource: Resource, name: str, why: str) -> ConflictError:
 
 def binding_conflict(resource: Resource, name: str, why: str) -> ConflictError:
     """A conflict of the subresource `binding`."""
-    text = _unfulfilled(f"{resource.key}/binding", name, why)
-    return ConflictError(text, resource, name)
+    part = replace(resource, plural=f"{resource.plural}/binding")
+    return ConflictError(_unfulfilled(part.key, name, why), part, name)
 
 
 def _unfulfilled(what: str, name: str, why: str) -> str:
@@ -206,6 +212,14 @@ def precondition_failed(
 def forbidden(resource: Resource, name: str, why: str) -> ForbiddenError:
     """Admission rejects the object."""
     return ForbiddenError(f'{resource.key} "{name}" is forbidden: {why}', resource, name)
+
+
+def invalid_options(kind: str, reason: str, field: str, text: str) -> InvalidError:
+    """An option of a request has an invalid value."""
+    options = Resource("meta.k8s.io", "v1", kind, "", "Cluster")
+    cause = StatusCause(reason, text, field)
+    message = f'{kind}.meta.k8s.io "" is invalid: {field}: {text}'
+    return InvalidError(message, options, causes=[cause])
 
 
 def too_old(version: int, oldest: int) -> ExpiredError:

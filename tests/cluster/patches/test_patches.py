@@ -8,7 +8,7 @@ from moorage.cluster.patches import apply, json_patch, list_rules, strategic_mer
 from moorage.cluster.patches.apply import FieldManager
 from moorage.cluster.status_errors import (
     ConflictError,
-    InternalError,
+    UnclassifiedError,
     StatusError,
     TooLargeError,
 )
@@ -152,7 +152,7 @@ A, B = {"name": "a", "image": "x"}, {"name": "b", "image": "y"}
 def test_strategic_merge(target, patch, result):
     before = copy.deepcopy(target)
     if result is None:
-        with pytest.raises(InternalError):
+        with pytest.raises(UnclassifiedError):
             strategic_merge.apply(target, patch)
     else:
         assert strategic_merge.apply(target, patch) == result

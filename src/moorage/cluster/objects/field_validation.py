@@ -11,9 +11,9 @@ from moorage.cluster.objects import custom_schemas
 from moorage.cluster.resources import Resource
 from moorage.cluster.status_errors import (
     BadRequestError,
-    InternalError,
     InvalidError,
     StatusCause,
+    UnclassifiedError,
 )
 from moorage.cluster.store import Store
 from moorage.controllers import objects
@@ -52,7 +52,7 @@ def check_fields(
     if applied and unknown:
         where = f"{objects.namespace(obj)}/{objects.name(obj)}"
         kind = f"{resource.group}/{resource.version}, Kind={resource.kind}"
-        raise InternalError(
+        raise UnclassifiedError(
             f"failed to create typed patch object ({where}; {kind}): "
             f".{unknown[0]}: field not declared in schema"
         )

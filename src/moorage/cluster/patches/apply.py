@@ -21,8 +21,8 @@ from moorage.cluster.patches.list_rules import BUILT_IN_KINDS, ListRule, MergeRu
 from moorage.cluster.status_errors import (
     BadRequestError,
     ConflictError,
-    InternalError,
     StatusCause,
+    UnclassifiedError,
 )
 from moorage.controllers.objects import SERVER_METADATA, Object
 
@@ -168,7 +168,7 @@ def _check_duplicates(value: Any, path: tuple[str, ...], rules: MergeRules) -> N
         if len(set(steps)) < len(steps) and None not in steps:
             repeated = next(each for each in steps if steps.count(each) > 1)
             where = "." + ".".join(path)
-            raise InternalError(
+            raise UnclassifiedError(
                 f"failed to create typed patch object: {where}: duplicate entries for key "
                 f"{_step_text(str(repeated))}"
             )

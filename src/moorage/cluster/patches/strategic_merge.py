@@ -9,7 +9,7 @@ $retainKeys                          drop all other keys of the object
 from typing import Any
 
 from moorage.cluster.patches import list_rules
-from moorage.cluster.status_errors import BadRequestError, InternalError
+from moorage.cluster.status_errors import BadRequestError, UnclassifiedError
 
 _DELETE_FROM = "$deleteFromPrimitiveList/"
 _ORDER = "$setElementOrder/"
@@ -39,10 +39,12 @@ def _merge_map(target: Map, patch: Map, path: tuple[str, ...]) -> Map:
         case None | "merge":
             pass
         case other:
-            raise InternalError(f"unknown $patch directive: {other!r:.60}")
+            raise UnclassifiedError(f"unknown patch type: {other!s:.60} in map: {_go_text(patch)}")
     result = dict(target)
     if _RETAIN in patch:
         retained = _list(patch[_RETAIN], _RETAIN)
+        if any(key not in retained for key in patch if not key.startswith("$")):
+            raise BadRequestError("invalid patch format of retainKeys")
         result = {key: value for key, value in result.items() if key in retained}
     for key, value in patch.items():
         if key in (_PATCH, _RETAIN) or key.startswith(_ORDER):
@@ -51,6 +53,8 @@ def _merge_map(target: Map, patch: Map, path: tuple[str, ...]) -> Map:
             _delete_from(result, key.removeprefix(_DELETE_FROM), _list(value, key))
         elif value is None:
             result.pop(key, None)
+        elif isinstance(value, dict) and _PATCH in value and key not in result:
+            pass  # There is nothing to replace or to delete: an API server drops the object.
         else:
             order = patch.get(f"{_ORDER}{key}")
             result[key] = _merge_value(result.get(key), value, order, (*path, key))
@@ -83,8 +87,9 @@ def _merge_value(target: Any, patch: Any, order: Any, path: tuple[str, ...]) -> 
     order = _list(order, _ORDER)
     positions = [_position(each, order, rule) for each in listed]
     if -1 in positions or positions != sorted(positions):
-        raise InternalError(
-            f"The order in patch list:\n{listed}\n doesn't match $setElementOrder list:\n{order}\n"
+        raise UnclassifiedError(
+            f"The order in patch list:\n{_go_text(listed)}\n doesn't match $setElementOrder list:"
+            f"\n{_go_text(order)}\n"
         )
     return _ordered(merged, order, before, rule)
 
@@ -95,7 +100,8 @@ def _merge_items(target: list[Any], patch: list[Map], key: str, path: tuple[str,
         return [_without_directives(each) for each in patch if _PATCH not in each]
     for each in patch:
         if key not in each:
-            raise InternalError(f"map: {each} does not contain declared merge key: {key}")
+            text = f"map: {_go_text(each)} does not contain declared merge key: {key}"
+            raise UnclassifiedError(text)
         at = next((i for i, item in enumerate(items) if _has(item, key, each[key])), None)
         if each.get(_PATCH) == "delete":
             if at is not None:
@@ -158,6 +164,13 @@ def _without_directives(value: Any) -> Any:
             if each is not None and not key.startswith("$")
         }
     return [_without_directives(each) for each in value] if isinstance(value, list) else value
+
+
+def _go_text(value: Any) -> str:
+    """A value as the messages of an API server print it."""
+    if isinstance(value, dict):
+        return f"map[{' '.join(f'{key}:{_go_text(value[key])}' for key in sorted(value))}]"
+    return f"[{' '.join(map(_go_text, value))}]" if isinstance(value, list) else str(value)
 
 
 def _list(value: Any, name: str) -> list[Any]:

@@ -6,14 +6,12 @@ import msgspec
 
 from moorage.api.meta import ObjectMeta
 from moorage.cluster import status_errors
-from moorage.cluster.objects import validation
-from moorage.cluster.resources import PODS, Resource
-from moorage.cluster.status_errors import BadRequestError
+from moorage.cluster.resources import PODS
+from moorage.cluster.status_errors import BadRequestError, UnclassifiedError
 from moorage.controllers import objects
 from moorage.controllers.objects import Object
 
 SCHEDULED = {"type": "PodScheduled", "status": "True"}
-BINDINGS = Resource("", "v1", "Binding", "bindings", "Namespaced")
 
 
 class BindingTarget(msgspec.Struct, frozen=True):
@@ -28,17 +26,20 @@ class Binding(msgspec.Struct, frozen=True, rename="camel"):
     metadata: ObjectMeta = ObjectMeta()
 
 
-def read_binding(body: Any, name: str = "") -> Binding:
-    """The Binding of a request; raises BadRequestError or InvalidError."""
+def read_binding(body: Any, name: str) -> Binding:
+    """The Binding of a request for the pod of this name; raises StatusError."""
     try:
         binding = msgspec.convert(body, Binding)
     except msgspec.ValidationError as error:
         raise BadRequestError(f"Binding cannot be read: {error}") from None
+    if binding.metadata.name != name:
+        raise BadRequestError("name in URL does not match name in Binding object")
     target = binding.target
     if target.kind not in ("", "Node"):
-        raise validation.invalid(BINDINGS, name, "target.kind", target.kind, 'must be "Node"')
+        supported = 'supported values: "Node", "<empty>"'
+        raise UnclassifiedError(f'target.kind: Unsupported value: "{target.kind}": {supported}')
     if not target.name:
-        raise validation.required(BINDINGS, name, "target.name")
+        raise UnclassifiedError("target.name: Required value")
     return binding
 
 

@@ -28,8 +28,8 @@ from moorage.cluster.resources import (
 from moorage.cluster.status_errors import (
     BadRequestError,
     ForbiddenError,
-    InternalError,
     StatusCause,
+    UnclassifiedError,
 )
 from moorage.cluster.store import Store
 from moorage.cluster.verbs import admission
@@ -159,8 +159,12 @@ def check_namespace(store: Store, resource: Resource, meta: dict[str, Any]) -> N
 def _metadata(resource: Resource, obj: Object) -> dict[str, Any]:
     given = obj["metadata"].items()
     if obj["metadata"].get("resourceVersion") not in (None, "", "0"):
-        raise InternalError("resourceVersion should not be set on objects to be created")
-    meta = {key: value for key, value in given if key not in objects.SERVER_METADATA}
+        raise UnclassifiedError("resourceVersion should not be set on objects to be created")
+    meta = {
+        key: value
+        for key, value in given
+        if key not in objects.SERVER_METADATA and value not in ({}, [])
+    }
     if not meta.get("name"):
         raise validation.required(resource, "", "metadata.name", "name or generateName is required")
     if not resource.namespaced:

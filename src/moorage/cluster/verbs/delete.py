@@ -60,21 +60,25 @@ def read_options(body: Any) -> DeleteOptions:
     except msgspec.ValidationError as error:
         raise BadRequestError(f"DeleteOptions cannot be read: {error}") from None
     if options.propagation not in (None, BACKGROUND, FOREGROUND, ORPHAN):
-        raise InvalidError(
-            'DeleteOptions.meta.k8s.io "" is invalid: propagationPolicy: Unsupported value: '
-            f'"{options.propagation}": supported values: "Foreground", "Background", '
-            '"Orphan", "nil"'
+        text = (
+            f'Unsupported value: "{options.propagation}": supported values: "Foreground", '
+            '"Background", "Orphan", "nil"'
         )
+        raise _invalid_policy("FieldValueNotSupported", text)
     if options.orphan_dependents is not None and options.propagation_policy is not None:
-        raise InvalidError(
-            'DeleteOptions.meta.k8s.io "" is invalid: propagationPolicy: Invalid value: '
-            f'"{options.propagation_policy}": orphanDependents and deletionPropagation cannot be '
-            "both set"
+        text = (
+            f'Invalid value: "{options.propagation_policy}": orphanDependents and '
+            "deletionPropagation cannot be both set"
         )
+        raise _invalid_policy("FieldValueInvalid", text)
     grace = options.grace_period_seconds
     if grace is not None and not -(2**31) < grace < 2**31:
         raise BadRequestError(f"gracePeriodSeconds: out of range: {grace}")
     return options
+
+
+def _invalid_policy(reason: str, text: str) -> InvalidError:
+    return status_errors.invalid_options("DeleteOptions", reason, "propagationPolicy", text)
 
 
 def delete_object(

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from enum import Enum
 
 from moorage.cluster import status_errors
-from moorage.cluster.resources import DISRUPTION_BUDGETS, PODS
+from moorage.cluster.resources import DISRUPTION_BUDGETS
 from moorage.cluster.status_errors import InternalError, StatusCause, TooManyRequestsError
 from moorage.controllers import objects
 from moorage.controllers.objects import Object
@@ -108,7 +108,6 @@ def with_disruption_target(pod: Object, at: str) -> Object:
 def _too_many_requests(why: str, seconds: int = 0) -> TooManyRequestsError:
     return TooManyRequestsError(
         "Cannot evict pod as it would violate the pod's disruption budget.",
-        PODS,
         causes=[StatusCause("DisruptionBudget", why)],
         retry_after_seconds=seconds,
     )

@@ -8,12 +8,11 @@ from typing import Any, NamedTuple
 from aiohttp import web
 
 from moorage.api import documents
+from moorage.cluster import status_errors
 from moorage.cluster.resources import NAMESPACES, PODS, Resource, ResourcePath, ResourceRegistry
 from moorage.cluster.status_errors import (
     BadRequestError,
-    InvalidError,
     NotFoundError,
-    StatusCause,
     TooLargeError,
     UnsupportedMediaTypeError,
 )
@@ -116,7 +115,7 @@ def _check_list_options(options: ListOptions) -> None:
         raise BadRequestError(f'includeObject: Unsupported value: "{options.include_object[:60]}"')
     for field, rule in _list_option_errors(options):
         reason = "Forbidden" if rule.startswith("Forbidden") else "NotSupported"
-        raise invalid_options("ListOptions", f"FieldValue{reason}", field, rule)
+        raise status_errors.invalid_options("ListOptions", f"FieldValue{reason}", field, rule)
     if options.continue_token and options.version:
         raise BadRequestError("specifying resource version is not allowed when using continue")
 
@@ -147,14 +146,6 @@ def _list_option_errors(options: ListOptions) -> Iterator[tuple[str, str]]:
         yield field, f"Forbidden: {rule}"
 
 
-def invalid_options(kind: str, reason: str, field: str, text: str) -> InvalidError:
-    """The error of an option in the query."""
-    options = Resource("meta.k8s.io", "v1", kind, "", "Cluster")
-    cause = StatusCause(reason, text, field)
-    message = f'{kind}.meta.k8s.io "" is invalid: {field}: {text}'
-    return InvalidError(message, options, causes=[cause])
-
-
 OPTIONS = {"POST": "CreateOptions", "PUT": "UpdateOptions", "PATCH": "PatchOptions"}
 
 
@@ -164,7 +155,7 @@ def is_dry_run(request: web.Request) -> bool:
     if value not in ("", "All"):
         text = f'Unsupported value: ["{value[:60]}"]: supported values: "All"'
         kind = OPTIONS.get(request.method, "DeleteOptions")
-        raise invalid_options(kind, "FieldValueNotSupported", "dryRun", text)
+        raise status_errors.invalid_options(kind, "FieldValueNotSupported", "dryRun", text)
     return value == "All"
 
 

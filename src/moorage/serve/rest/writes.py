@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import msgspec
 from aiohttp import web
 
+from moorage.cluster import status_errors
 from moorage.cluster.api_server import ApiServer
 from moorage.cluster.objects import field_validation
 from moorage.cluster.resources import NAMESPACES, PODS, Resource, ResourcePath
@@ -167,7 +168,8 @@ class WriteRequests:
             listed = ", ".join(f'"{each}"' for each in sorted(("", *_MODES)))
             text = f'Unsupported value: "{mode[:60]}": supported values: {listed}'
             kind = requests.OPTIONS[request.method]
-            raise requests.invalid_options(kind, "FieldValueNotSupported", "fieldValidation", text)
+            reason = "FieldValueNotSupported"
+            raise status_errors.invalid_options(kind, reason, "fieldValidation", text)
         applied = request.method == "PATCH" and requests.media_type(request) == patch.APPLY
         checked = field_validation.check_fields(
             self._api.store,
@@ -191,10 +193,10 @@ def _check_patch_options(request: web.Request) -> None:
     is_apply = requests.media_type(request) == patch.APPLY
     if is_apply and not request.query.get("fieldManager"):
         text, field = "Required value: is required for apply patch", "fieldManager"
-        raise requests.invalid_options("PatchOptions", "FieldValueRequired", field, text)
+        raise status_errors.invalid_options("PatchOptions", "FieldValueRequired", field, text)
     if not is_apply and "force" in request.query:
         text = "Forbidden: may not be specified for non-apply patch"
-        raise requests.invalid_options("PatchOptions", "FieldValueForbidden", "force", text)
+        raise status_errors.invalid_options("PatchOptions", "FieldValueForbidden", "force", text)
 
 
 def _check_object_path(path: ResourcePath) -> None:
@@ -208,12 +210,12 @@ def _manager(request: web.Request) -> str:
     kind = requests.OPTIONS.get(request.method, "CreateOptions")
     if len(manager.encode()) > _MAX_MANAGER:
         text = f"Too long: may not be more than {_MAX_MANAGER} bytes"
-        raise requests.invalid_options(kind, "FieldValueTooLong", "fieldManager", text)
+        raise status_errors.invalid_options(kind, "FieldValueTooLong", "fieldManager", text)
     if not manager.isprintable():
         at, sign = next((i, c) for i, c in enumerate(manager) if not c.isprintable())
         text = f"invalid character U+{ord(sign):04X} (at position {at})"
         shown = f"Invalid value: {msgspec.json.encode(manager).decode()}: {text}"
-        raise requests.invalid_options(kind, "FieldValueInvalid", "fieldManager", shown)
+        raise status_errors.invalid_options(kind, "FieldValueInvalid", "fieldManager", shown)
     if manager or requests.media_type(request) == patch.APPLY:
         return manager
     return request.headers.get("User-Agent", "").partition("/")[0][:_MAX_MANAGER]
