@@ -97,9 +97,8 @@ def serve(
     It runs in one process and is meant for learning and tests: no containers are started. A
     kubeconfig is written, with which kubectl and other clients connect. Ctrl-C stops it.
     """
-    import asyncio
-
     from moorage.api import config as configurations
+    from moorage.live import start
     from moorage.serve import access, server
 
     if is_check:
@@ -121,7 +120,7 @@ def serve(
         runs_controllers=not no_controllers,
         kubeconfig=default_out if kubeconfig_out is None else Path(kubeconfig_out),
     )
-    asyncio.run(server.serve(options, say=click.echo))
+    start.run(server.serve(options, say=click.echo))
 
 
 def _check(data_dir: str | None) -> None:

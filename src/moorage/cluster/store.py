@@ -131,12 +131,16 @@ class Store:
 
     def find(self, resource: Resource, namespace: str, name: str) -> Object | None:
         """The object, or None."""
-        found = self._objects_of(resource).get((namespace, name))
+        found = self.find_stored(resource, namespace, name)
         return None if found is None else found.object
+
+    def find_stored(self, resource: Resource, namespace: str, name: str) -> StoredObject | None:
+        """The object with its JSON, or None."""
+        return self._objects_of(resource).get((namespace, name))
 
     def stored(self, resource: Resource, namespace: str, name: str) -> StoredObject:
         """The object with its JSON; raises NotFoundError."""
-        found = self._objects_of(resource).get((namespace, name))
+        found = self.find_stored(resource, namespace, name)
         if found is None:
             raise status_errors.not_found(resource, name)
         return found

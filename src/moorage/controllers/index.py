@@ -53,6 +53,7 @@ class ObjectIndex:
         self._kinds: KeysBy = {}
         self._namespaces: KeysBy = {}
         self._uids: dict[str, Key] = {}
+        self._sets: dict[Key, list[dict[Key, None]]] = {}  # the sets that contain a key
         self._dependents: KeysBy = {}
         self._controlled: KeysBy = {}
         self._orphans: KeysBy = {}
@@ -71,14 +72,16 @@ class ObjectIndex:
         old = self._objects.get(key)
         self._structs.pop(key, None)
         if old is not None and _place(old) == _place(obj):
-            for keys, value in self._entries(key, obj):
-                members = keys[value]
+            for members in self._sets[key]:
                 del members[key]  # The order is that of changes.
                 members[key] = None
         else:
             self._drop(key)
+            sets = self._sets[key] = []
             for keys, value in self._entries(key, obj):
-                keys.setdefault(value, {})[key] = None
+                members = keys.setdefault(value, {})
+                members[key] = None
+                sets.append(members)
             self._uids[objects.uid(obj)] = key
         self._objects[key] = obj
         return old
@@ -91,6 +94,7 @@ class ObjectIndex:
         old = self._objects.pop(key, None)
         if old is not None:
             self._structs.pop(key, None)
+            del self._sets[key]
             for keys, value in self._entries(key, old):
                 members = keys.get(value, {})
                 members.pop(key, None)

@@ -99,24 +99,22 @@ def has_free_ports(pod: Object, others: Iterable[Object]) -> bool:
 
     The scheduler sees to it, but a pod may be created on a node.
     """
-    own = _host_ports(pod)
-    if not own:
-        return True
     taken = {
         port
         for other in others
         if pods.phase(other) == "Running" and objects.uid(other) != objects.uid(pod)
-        for port in _host_ports(other)
+        for port in host_ports(other)
     }
     return not any(
         (port, protocol) == (other, its_protocol)
         and (address == its or "0.0.0.0" in (address, its))
-        for address, protocol, port in own
+        for address, protocol, port in host_ports(pod)
         for its, its_protocol, other in taken
     )
 
 
-def _host_ports(pod: Object) -> list[tuple[str, str, int]]:
+def host_ports(pod: Object) -> list[tuple[str, str, int]]:
+    """The address, protocol and number of each port that a pod takes on its node."""
     return [
         (port.get("hostIP") or "0.0.0.0", port.get("protocol") or "TCP", port["hostPort"])
         for container in objects.spec(pod).get("containers") or ()

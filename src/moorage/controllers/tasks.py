@@ -316,9 +316,8 @@ class Reconcilers:
         ready = all(claim is not None and volumes.is_bound(claim) for claim in claims)
         if ready and device_claims.has_claims(pod):
             ready = device_claims.are_ready(pod, index)
-        free = pods.phase(pod) == "Running" or kubelet.has_free_ports(
-            pod, index.pods_on(pods.node_name(pod))
-        )
+        free = pods.phase(pod) == "Running" or not kubelet.host_ports(pod)
+        free = free or kubelet.has_free_ports(pod, index.pods_on(pods.node_name(pod)))
         return kubelet.reconcile_pod(pod, node, since, now, claims_ready=ready, ports_free=free)
 
     def _orphaned_pod(self, pod: Object, index: ObjectIndex, now: float) -> Iterator[Write]:

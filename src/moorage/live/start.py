@@ -6,7 +6,7 @@ import socket
 import uuid
 from collections.abc import Callable, Coroutine
 from contextlib import AbstractAsyncContextManager, nullcontext
-from typing import Any
+from typing import Any, TypeVar
 
 from moorage.api.config import SchedulerConfiguration, plugin_sets
 from moorage.core.scheduler import Scheduler
@@ -18,6 +18,7 @@ from moorage.live.extenders import HttpExtenders
 from moorage.live.leader_election import LeaderElector
 from moorage.live.run import LiveScheduler
 
+T = TypeVar("T")
 # A context that is active while the scheduler runs, such as the secure port.
 Companion = Callable[[LiveScheduler], AbstractAsyncContextManager[Any]]
 
@@ -73,7 +74,7 @@ def plugins(configuration: SchedulerConfiguration) -> dict[str, type[Any]]:
     return {name: cls for name, cls in found.items() if cls is not None}
 
 
-def run(work: Coroutine[Any, Any, int]) -> int:
+def run(work: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine to its end, on uvloop if that is installed."""
     try:
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:

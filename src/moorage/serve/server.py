@@ -5,7 +5,6 @@ import contextlib
 import gc
 import signal
 import time
-import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,6 +16,7 @@ from moorage.api import config as configurations
 from moorage.api import timestamps
 from moorage.api.config import SchedulerConfiguration
 from moorage.cluster.api_server import ApiServer
+from moorage.cluster.objects import validation
 from moorage.cluster.resources import NODES
 from moorage.core.journal import Journal
 from moorage.core.scheduler import Scheduler
@@ -91,7 +91,7 @@ def open_api(data_dir: Path | None) -> ApiServer:
     random = Random()
     store = open_store(
         clock=lambda: timestamps.to_text(now()),
-        uid=lambda: str(uuid.UUID(int=random.getrandbits(128), version=4)),
+        uid=lambda: validation.generate_uid(random),
         journal=None if data_dir is None else SqliteJournal(data_dir),
     )
     return ApiServer(store, now=now, random=random)
@@ -139,10 +139,13 @@ async def _run_until(control_plane: ControlPlane, stop: asyncio.Event) -> None:
 
 
 def _tune_garbage_collector() -> None:
-    """Collect rarely: objects of the store live long and form no cycles."""
+    """Collect rarely: objects of the store live long and form no cycles.
+
+    Those of requests do, and a collection of the youngest generation finds them.
+    """
     gc.collect()
     gc.freeze()
-    gc.set_threshold(50_000, 20, 100)
+    gc.set_threshold(50_000, 100, 100)
 
 
 def greeting(api: ApiServer, options: ServeOptions, url: str) -> str:

@@ -1,6 +1,8 @@
 """Validation of requests: results that are remembered for equal specs."""
 
 import copy
+import uuid
+from random import Random
 
 import pytest
 
@@ -41,3 +43,20 @@ def test_labels_count_where_the_spec_refers_to_them():
     labelled["metadata"]["labels"] = {"app": "a"}
     with pytest.raises(InvalidError, match="exists in both matchLabelKeys and labelSelector"):
         validation.validate(PODS, labelled)
+
+
+def test_quantities_of_a_known_spec_and_of_the_status_are_validated():
+    huge = {"requests": {"example.com/a": "10000000000000000000"}}
+    containers = [{"name": "c", "image": "a", "resources": huge}]
+    for name in ("first", "second"):
+        with pytest.raises(InvalidError, match=f'"{name}".*must fit into 64 bits'):
+            validation.validate(PODS, pod(name, containers=containers))
+    running = {**pod(), "status": {"containerStatuses": [{"name": "c", "resources": huge}]}}
+    with pytest.raises(InvalidError, match=r"status\.containerStatuses\[0\].*64 bits"):
+        validation.validate(PODS, running)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_generated_uids_are_those_of_the_standard_library(seed):
+    expected = uuid.UUID(int=Random(seed).getrandbits(128), version=4)
+    assert validation.generate_uid(Random(seed)) == str(expected)

@@ -4,7 +4,6 @@ import asyncio
 import http.client
 import json
 import threading
-import uuid
 from random import Random
 from urllib.parse import urlsplit
 
@@ -13,6 +12,7 @@ from aiohttp import web
 
 from moorage.api import timestamps
 from moorage.cluster.api_server import ApiServer
+from moorage.cluster.objects import validation
 from moorage.serve.journaled_store import open_store
 from moorage.serve.protobuf import envelope
 from moorage.serve.rest.app import AppSettings, make_app
@@ -42,7 +42,7 @@ class Served:
         random = Random(7)
         self.store = open_store(
             clock=lambda: timestamps.to_text(self.now),
-            uid=lambda: str(uuid.UUID(int=random.getrandbits(128), version=4)),
+            uid=lambda: validation.generate_uid(random),
             journal=journal,
             log_size=log_size,
         )

@@ -66,12 +66,11 @@ def validate_rules(
 ) -> None:
     """Raise InvalidError for invalid values, and for changes of `before` that are not allowed."""
     kind = "" if resource.custom else resource.kind
-    errors: list[FieldError] = []
-    for path, amounts in api_validation.quantities(kind, obj):
-        errors += api_validation.readable(amounts, path)
+    of_quantities, of_spec = _errors(kind, obj)
+    errors = list(of_quantities)
     if not errors:
         errors += api_validation.validate_metadata(kind, obj)
-        errors += _spec_errors(kind, obj)
+        errors += of_spec
         if before is not None:
             errors += api_validation.validate_update(kind, before, obj)
     causes = [StatusCause(error.reason, error.message, error.field) for error in errors]
@@ -83,21 +82,30 @@ def validate_rules(
         raise invalid_object(resource, typed.name, causes)
 
 
-def _spec_errors(kind: str, obj: Object) -> Iterable[FieldError]:
-    """The errors of everything but the metadata."""
+Errors = tuple[Iterable[FieldError], Iterable[FieldError]]
+
+
+def _errors(kind: str, obj: Object) -> Errors:
+    """The errors of quantities, and of everything else but the metadata."""
     if kind != "Pod":
-        return api_validation.validate_spec(kind, obj)
+        return _quantity_errors(kind, obj), api_validation.validate_spec(kind, obj)
     text = msgspec.json.encode(obj.get("spec", {}))
     # Only these keys refer to the labels of the pod.
     labels = obj["metadata"].get("labels", {}) if b"matchLabelKeys" in text else {}
-    return _pod_spec_errors(text, msgspec.json.encode(labels))
+    of_quantities, of_spec = _pod_spec_errors(text, msgspec.json.encode(labels))
+    return (*of_quantities, *_quantity_errors(kind, {"status": obj.get("status")})), of_spec
 
 
 @lru_cache(maxsize=1024)
-def _pod_spec_errors(spec: bytes, labels: bytes) -> tuple[FieldError, ...]:
+def _pod_spec_errors(spec: bytes, labels: bytes) -> Errors:
     """The errors of a spec in JSON: the pods of a workload have equal ones."""
     pod = {"spec": msgspec.json.decode(spec), "metadata": {"labels": msgspec.json.decode(labels)}}
-    return tuple(api_validation.validate_spec("Pod", pod))
+    return tuple(_quantity_errors("Pod", pod)), tuple(api_validation.validate_spec("Pod", pod))
+
+
+def _quantity_errors(kind: str, obj: Object) -> Iterator[FieldError]:
+    for path, amounts in api_validation.quantities(kind, obj):
+        yield from api_validation.readable(amounts, path)
 
 
 def validate_update(resource: Resource, old: Object, new: Object) -> None:
@@ -154,6 +162,17 @@ def generate_name(prefix: str, random: Random) -> str:
     """A name from a `generateName`."""
     suffix = "".join(random.choices(SAFE_LETTERS, k=_SUFFIX_LENGTH))
     return prefix[: MAX_LABEL - _SUFFIX_LENGTH] + suffix
+
+
+def generate_uid(random: Random) -> str:
+    """A UUID of version 4; `uuid.UUID` takes three times as long, and every object has one."""
+    bits = random.getrandbits(128) & ~_VERSION_BITS | _VERSION_4
+    text = f"{bits:032x}"
+    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+
+
+_VERSION_BITS = 0xF000 << 64 | 0xC000 << 48
+_VERSION_4 = 0x4000 << 64 | 0x8000 << 48
 
 
 # Rules of each kind: (field, value, rule) for each violation -----------------------------------

@@ -4,7 +4,6 @@ import base64
 from collections.abc import Iterator
 from random import Random
 from typing import Any
-from uuid import UUID
 
 from moorage.api.admission import SYSTEM_PRIORITIES
 from moorage.cluster import status_errors
@@ -198,7 +197,7 @@ def _generate_selector(random: Random, obj: Object) -> None:
     spec = obj["spec"]
     if spec.get("manualSelector"):
         return
-    own = str(UUID(int=random.getrandbits(128), version=4))
+    own = validation.generate_uid(random)
     labels = {
         "batch.kubernetes.io/controller-uid": own,
         "batch.kubernetes.io/job-name": obj["metadata"]["name"],

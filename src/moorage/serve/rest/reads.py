@@ -1,5 +1,6 @@
 """GET: an object, a list, a watch."""
 
+from functools import lru_cache
 from random import Random
 from typing import NamedTuple
 
@@ -149,9 +150,14 @@ class ReadRequests:
 def accepted_format(request: web.Request, resource: Resource) -> ResponseFormat:
     """The format of the response to a request for a resource; raises NotAcceptableError."""
     accept = request.headers.get("Accept", "")
+    return _offered_format(accept, resource, watch=requests.flag(request.query, "watch"))
+
+
+@lru_cache(maxsize=256)
+def _offered_format(accept: str, resource: Resource, *, watch: bool) -> ResponseFormat:
     known = messages.message_of(resource.api_version, resource.kind) is not None
     excluded = set() if known and not resource.custom else {negotiation.PROTOBUF}
-    if requests.flag(request.query, "watch"):
+    if watch:
         excluded.add(negotiation.YAML)
     encodings = tuple(each for each in negotiation.ENCODINGS if each not in excluded)
     offered = () if resource.is_review else negotiation.OBJECT_FORMATS

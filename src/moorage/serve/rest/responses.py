@@ -141,11 +141,15 @@ def with_warnings(response: R, texts: Sequence[str]) -> R:
 
 
 class ObjectResponse(web.Response):
-    """A value that is encoded as the request accepts it: JSON, YAML or protobuf."""
+    """A value that is encoded as the request accepts it: JSON, YAML or protobuf.
 
-    def __init__(self, value: Any, status: int = 200) -> None:
+    `body` is its JSON, if that is known.
+    """
+
+    def __init__(self, value: Any, status: int = 200, body: bytes | None = None) -> None:
         super().__init__(status=status)
         self.value = value
+        self._json = body
 
     async def prepare(self, request: web.BaseRequest) -> AbstractStreamWriter | None:
         self.encode(request.headers.get("Accept", ""))
@@ -154,13 +158,17 @@ class ObjectResponse(web.Response):
     def encode(self, accept: str) -> None:
         """Set the body, unless it is set."""
         if self.body is None:
-            self.body, media = encoded(self.value, negotiation.status_encoding(accept))
+            encoding = negotiation.status_encoding(accept)
+            if encoding == negotiation.JSON and self._json is not None:
+                self.body, media = self._json, encoding
+            else:
+                self.body, media = encoded(self.value, encoding)
             self.headers.setdefault("Content-Type", media)
 
 
-def json(value: Any, status: int = 200) -> web.Response:
+def json(value: Any, status: int = 200, body: bytes | None = None) -> web.Response:
     """A value as JSON, or in another encoding that the request prefers."""
-    return ObjectResponse(value, status)
+    return ObjectResponse(value, status, body)
 
 
 def encoded(value: Any, encoding: str) -> tuple[bytes, str]:

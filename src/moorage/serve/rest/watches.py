@@ -6,7 +6,7 @@ the log gets an Expired error and lists again; a slow client uses no memory here
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, Callable, Iterator
+from collections.abc import AsyncGenerator, Callable
 from typing import Any, NamedTuple
 
 from aiohttp import web
@@ -113,7 +113,8 @@ class Watches:
                     if change.version > durable:
                         break
                     position += 1
-                    lines += _change_lines(watch, change)
+                    if line := _change_line(watch, change):
+                        lines.append(line)
                 if lines:
                     yield b"".join(lines)
                     # Changes often come in bursts: wait a little to send them in one write.
@@ -155,25 +156,24 @@ def _initial_lines(store: Store, watch: WatchRequest) -> tuple[list[bytes], int]
     return lines, log.position_after(durable)
 
 
-def _change_lines(watch: WatchRequest, change: Change) -> Iterator[bytes]:
-    """The lines of one change; a changed object may start or stop to match the selector."""
+def _change_line(watch: WatchRequest, change: Change) -> bytes:
+    """The line of one change, if any; an object may start or stop to match the selector."""
     meta = change.object["metadata"]
     if watch.namespace is not None and meta.get("namespace") != watch.namespace:
-        return
+        return b""
     if watch.selector.selects_all:
-        yield watch.frame(change.type, watch.render(change.stored))
-        return
+        return watch.frame(change.type, watch.render(change.stored))
     matched = change.before is not None and watch.selector.matches(change.before)
     if change.type == DELETED:
-        if matched:
-            yield watch.frame(DELETED, watch.render(change.stored))
-    elif watch.selector.matches(change.object):
-        yield watch.frame(MODIFIED if matched else ADDED, watch.render(change.stored))
-    elif matched:
-        assert change.before is not None
-        last = {**change.before, "metadata": {**change.before["metadata"]}}
-        last["metadata"]["resourceVersion"] = meta["resourceVersion"]
-        yield watch.frame(DELETED, watch.render(StoredObject(last, encode(last), change.version)))
+        return watch.frame(DELETED, watch.render(change.stored)) if matched else b""
+    if watch.selector.matches(change.object):
+        return watch.frame(MODIFIED if matched else ADDED, watch.render(change.stored))
+    if not matched:
+        return b""
+    assert change.before is not None
+    last = {**change.before, "metadata": {**change.before["metadata"]}}
+    last["metadata"]["resourceVersion"] = meta["resourceVersion"]
+    return watch.frame(DELETED, watch.render(StoredObject(last, encode(last), change.version)))
 
 
 def _bookmark(

@@ -150,9 +150,13 @@ class WriteRequests:
     async def _respond(
         self, resource: Resource, obj: Object, status: int = 200, warnings: Sequence[str] = ()
     ) -> web.Response:
-        await self._api.store.wait_until_durable()
+        store = self._api.store
         served = responses.from_storage(resource, obj)
-        return responses.with_warnings(responses.json(served, status), warnings)
+        stored = store.find_stored(responses.storage_resource(resource), *key_of(obj))
+        # The store has encoded the object already, unless this is a dry run or a deletion.
+        body = stored.body if stored is not None and stored.object is served else None
+        await store.wait_until_durable()
+        return responses.with_warnings(responses.json(served, status, body), warnings)
 
     def _checked(
         self,
