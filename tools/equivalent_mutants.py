@@ -59,6 +59,37 @@ EQUIVALENT = (
         "no number is between 0 and 1",
     ),
     Equivalent(
+        "nodes/domains.py",
+        "DomainView.__init__",
+        "self.used_at = 0",
+        "self.used_at = 1",
+        "set again before it is read, by all that make a view",
+    ),
+    Equivalent(
+        "nodes/objects.py",
+        "Objects._changed",
+        "self._versions[kind] = self.version_of(kind) + 1",
+        "self._versions[kind] = self.version_of(kind) + 2",
+        "versions have to differ, no matter by how much",
+    ),
+    Equivalent(
+        "nodes/placements.py",
+        "Placements._new_view",
+        "self._view_count += 1",
+        "self._view_count += 2",
+        "fewer views are kept, and the others made again; the count is corrected then",
+    ),
+    *(
+        Equivalent(
+            "nodes/resource_views.py",
+            "FreeBound.compute",
+            "self.is_tight = True",
+            after,
+            "the bound is computed once more, with the same result",
+        )
+        for after in ("pass", "self.is_tight = False")
+    ),
+    Equivalent(
         "live/leader_election.py",
         "LeaderElector._retry_seconds",
         "return min(usual, max(left, 0.01)) if left > 0 else usual",

@@ -258,6 +258,32 @@ def test_terms_that_speak_of_a_pod(table, term, namespace, team, speaks):
     assert bool(book.matching(*who)) is bool(book.matching(*who, 0)) is speaks
 
 
+def test_terms_that_were_added_last(table):
+    book = table.placements.terms
+    add(table, stating("q1", "a", away=["foo@zone"]))
+    start = len(book.all)
+    add(table, stating("q2", "c", near=["foo@zone"]))
+    found = book.matching("default", {"foo": "x"}, {}, start)
+    assert [each.kind.name for each in found] == ["REQUIRED_AFFINITY"]
+
+
+def test_required_terms_have_no_weight():
+    stated = stating("q", "a", near=["foo@zone"], away=["foo@zone"])
+    terms = affinity_terms.of(stated)
+    assert [term.weight for _, term in terms.by_kind()] == [0, 0]
+
+
+def test_values_that_are_held(table, monkeypatch):
+    monkeypatch.setattr(placements, "VIEW_BYTES", 0)
+    monkeypatch.setattr(placements, "FEWEST_VIEWS", 2)
+    held = table.placements
+    for owner in "ab":
+        held.hold(owner, owner.upper())
+    assert held.held("a") == "A"
+    held.hold("c", "C")
+    assert [held.held(owner) for owner in "abc"] == ["A", None, "C"]
+
+
 def test_unused_terms_are_dropped(table, monkeypatch):
     monkeypatch.setattr(counters, "MOST_UNUSED", 3)
     kept = table.placements

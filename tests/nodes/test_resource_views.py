@@ -48,6 +48,14 @@ def test_the_bound_agrees_with_all_rows(seed, few, monkeypatch):
     assert said == {True, False}
 
 
+def test_the_number_of_bounds_is_limited(monkeypatch):
+    monkeypatch.setattr(resource_views, "MOST_BOUNDS", 2)
+    table = make_table([some_node(Random(0), "n")])
+    for i in range(5):
+        assert not table.has_room(((f"example.com/{i}", False),), (1,))
+    assert len(table._bounds._bounds) <= 2
+
+
 def happen(rng, table, placed, name):
     name = f"{name}-{len(placed)}-{rng.random()}"
     match rng.choice(("place", "place", "place", "leave", "leave", "node", "no node")):

@@ -1,0 +1,19 @@
+"""Amounts per row, in arrays and in lists."""
+
+import pytest
+
+from moorage.nodes.resources import LIMIT, ResourceColumns, change_row
+
+
+@pytest.mark.parametrize(
+    ("amounts", "total"),
+    [
+        pytest.param([5, 2], 7, id="a sum"),
+        pytest.param([LIMIT - 1, 1], -LIMIT, id="more than 64 bits hold"),
+    ],
+)
+def test_both_forms_agree(amounts, total):
+    columns = ResourceColumns(2)
+    for amount in amounts:
+        change_row(1, columns.changes([("cpu", amount)]), 1)
+    assert (int(columns["cpu"][1]), columns.values["cpu"][1]) == (total, total)
