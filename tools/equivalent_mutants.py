@@ -59,6 +59,13 @@ EQUIVALENT = (
         "no number is between 0 and 1",
     ),
     Equivalent(
+        "live/reflector.py",
+        "Reflector._list",
+        'self._log.verbose(2, "listed", objects=len(objects), version=version)',
+        'self._log.verbose(3, "listed", objects=len(objects), version=version)',
+        "the verbosity of a log line is not documented",
+    ),
+    Equivalent(
         "nodes/domains.py",
         "DomainView.__init__",
         "self.used_at = 0",

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import math
 import time
 
 import pytest
@@ -11,7 +12,7 @@ from scripted import HANG_UP, never, serving
 from moorage.api.kinds import KINDS
 from moorage.core.scheduler import Scheduler
 from moorage.live import reflector as reflectors
-from moorage.live.api_errors import ApiError
+from moorage.live.api_errors import ApiError, ApiStatusError
 from moorage.live.reflector import ObservationQueue, Reflector
 
 POD = KINDS["Pod"]
@@ -277,6 +278,36 @@ def test_events_before_an_error_are_observed():
     )
     assert found == [("Added", "a")]
     assert "watch" not in requests[2]
+
+
+@pytest.fixture
+def new_reflector():
+    async def make():
+        async with serving(never) as (_, client):
+            return Reflector(client, POD, ObservationQueue())
+
+    return asyncio.run(make())
+
+
+def test_an_expired_version_is_listed_at_once_but_only_the_first_time(new_reflector):
+    waits = [new_reflector._handle_status(ApiStatusError(410, "expired")) for _ in range(2)]
+    assert waits[0] == 0.0 < waits[1]
+
+
+def test_the_server_decides_how_long_to_wait(new_reflector):
+    busy = ApiStatusError(429, "busy")
+    busy.retry_after_seconds = 7.0
+    assert new_reflector._handle_status(busy) == 7.0
+
+
+def test_before_the_first_list(new_reflector):
+    assert (new_reflector.listed_at, new_reflector.objects()) == (-math.inf, [])
+
+
+def test_an_observation_wakes_the_reader():
+    queue = ObservationQueue()
+    queue.put([])
+    assert queue.wake.is_set()
 
 
 def test_back_off_starts_again_after_progress(monkeypatch):

@@ -279,3 +279,12 @@ def test_columns_of_unknown_resources_are_read_only():
 
 def test_the_first_capacity_is_modest():
     assert NodeTable().capacity == tables.SMALLEST
+
+
+def test_pods_that_come_and_leave_are_logged_with_their_sign():
+    table = make_table([make_node("a")])
+    log = table.pod_changes()
+    pod = make_pod("p", uid="p", node="a")
+    table.add_pod("a", pod, Usage.of(pod))
+    table.remove_pod("a", "p")
+    assert [(placed.pod.name, sign) for placed, sign in log.entries] == [("p", 1), ("p", -1)]
