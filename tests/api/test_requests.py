@@ -384,3 +384,11 @@ def test_the_result_is_one_object_for_pods_that_share_containers():
     shared = (container(cpu=1),)
     one, two = (Pod(spec=PodSpec(node_name=node, containers=shared)) for node in ("a", "b"))
     assert requests.requested(one) is requests.requested(two)
+
+
+def test_nodes_of_one_size_share_their_allocatable():
+    one, other, larger = (
+        Node(status=NodeStatus(allocatable={"cpu": cpu, "pods": 110})) for cpu in ("4", "4", "8")
+    )
+    assert requests.allocatable(one) is requests.allocatable(other)
+    assert requests.allocatable(larger) == {"cpu": 8000, "pods": 110}

@@ -220,8 +220,16 @@ def decreased(old: Pod, new: Pod) -> tuple[str, ...]:
 
 
 def allocatable(node: Node) -> Amounts:
-    """The allocatable of a node, in the same units as requests, and its maximum number of pods."""
-    exact = _exact(node.status.allocatable)
+    """The allocatable of a node, in the same units as requests, and its maximum number of pods.
+
+    Nodes of one size share the result; callers must not change it.
+    """
+    return _allocatable(tuple(node.status.allocatable.items()))
+
+
+@lru_cache(maxsize=_MAX_CACHED)
+def _allocatable(offered: tuple[tuple[str, Quantity], ...]) -> Amounts:
+    exact = _exact(dict(offered))
     amounts = _as_int64(exact)
     if PODS in exact:
         amounts[PODS] = quantity.value_of_nano(exact[PODS])

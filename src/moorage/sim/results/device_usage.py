@@ -39,6 +39,11 @@ class DeviceUsage:
         # How many claims have a device: several may share one.
         self._users: Counter[DeviceKey] = Counter()
 
+    def with_offered(self, node: str, amounts: dict[str, int]) -> dict[str, int]:
+        """What a node offers, together with its devices."""
+        devices = self.offered.get(node)
+        return {**amounts, **devices} if devices else amounts
+
     def put_slice(self, new: ResourceSlice) -> set[str]:
         """Count the devices of a slice; returns the nodes for which something changed."""
         changed, spec = self.drop_slice(new), new.spec

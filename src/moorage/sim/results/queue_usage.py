@@ -21,6 +21,8 @@ from moorage.api.queues import (
 from moorage.api.requests import PODS
 from moorage.nodes.device_classes import DeviceCounts
 
+ONE_POD = {PODS: 1}
+
 
 class QueueUsage:
     """See the module."""
@@ -75,7 +77,8 @@ class QueueUsage:
 
     def add(self, queue: str, amounts: Amounts, sign: int = 1) -> None:
         """Count a pod that comes to a node, or leaves it."""
-        self._count(queue, {**amounts, PODS: 1}, sign)
+        self._count(queue, amounts, sign)
+        self._count(queue, ONE_POD, sign)
 
     def running(self, queue: str) -> int:
         """How many pods of a queue, and of its children, are on nodes."""
@@ -99,10 +102,12 @@ class QueueUsage:
             self.take_claim(queue, claim.key, claim)
 
     def _count(self, queue: str, amounts: Amounts, sign: int = 1) -> None:
-        counters = [self._used.setdefault(name, Counter()) for name in self.lineage(queue)]
         if (own := self._own.get(queue)) is None:
             own = self._own[queue] = Counter()
-        for used in (own, *counters):
+        for resource, amount in amounts.items():
+            own[resource] += sign * amount
+        for name in self.lineage(queue):
+            used = self._used.setdefault(name, Counter())
             for resource, amount in amounts.items():
                 used[resource] += sign * amount
 

@@ -30,7 +30,7 @@ OTHER_KINDS = (Node, Queue, ElasticQuota, ResourceSlice, DeviceClass, ResourceCl
 GONE = 255
 
 
-class RecordedPod(Struct):
+class RecordedPod(Struct, gc=False):
     """A pod that has not ended: its creation time, its requests and its node."""
 
     key: str
@@ -70,7 +70,7 @@ class Recorder:
         self._has_other_devices = False
         self._pods: dict[str, RecordedPod] = {}
         self._ended_pods: list[Placement] = []
-        self._allocatable: dict[str, Amounts] = {}
+        self._allocatable: dict[str, dict[str, int]] = {}
         # Of each resource: the integral of its requested share over time, and the highest share.
         self._share_seconds: dict[str, float] = {}
         self._peaks: dict[str, float] = {}
@@ -232,7 +232,7 @@ class Recorder:
     def _put_node(self, name: str) -> None:
         """Count what a node offers, its devices included."""
         if (amounts := self._allocatable.get(name)) is not None:
-            self.usage.put_node(name, {**amounts, **self.devices.offered.get(name, {})})
+            self.usage.put_node(name, self.devices.with_offered(name, amounts))
 
     def _offer_devices(self, nodes: Iterable[str]) -> None:
         """Count the devices of nodes and of the network again."""
@@ -249,22 +249,23 @@ class Recorder:
             self.usage.add_amounts(node, {resource: difference})
 
     def _pod_added(self, pod: Pod) -> None:
-        if pod.node_name:
-            self.given_with_node.add(pod.key)
+        key, node = pod.key, pod.spec.node_name
+        if node:
+            self.given_with_node.add(key)
         if pod.is_terminal:
             self.finished += 1
             return
         self.created += 1
         amounts = requests.requested(pod)
         queue = self.queues.queue_of(pod)
-        created = RecordedPod(pod.key, self._clock.now, pod.spec.containers, amounts, queue)
-        self._pods[pod.uid] = created
+        created = RecordedPod(key, self._clock.now, pod.spec.containers, amounts, queue)
+        self._pods[pod.metadata.uid] = created
         self._add_requests(amounts, 1)
-        if pod.node_name:
-            self._place(self._pods[pod.uid], pod)
+        if node:
+            self._place(created, pod)
 
     def _pod_updated(self, pod: Pod) -> None:
-        known = self._pods.get(pod.uid)
+        known = self._pods.get(pod.metadata.uid)
         if known is None:
             return
         if pod.is_terminal:
@@ -272,7 +273,7 @@ class Recorder:
             return
         if known.containers is not pod.spec.containers or pod.status.container_statuses:
             self._resize(known, pod)
-        if pod.node_name and not known.node:
+        if not known.node and pod.spec.node_name:
             known.bound_at = self._clock.now
             self.waits.append(self._clock.now - known.created_at)
             self.queues.waited(known.queue, self._clock.now - known.created_at)
@@ -295,13 +296,14 @@ class Recorder:
                 self.queues.leave_claim(known.queue, key)
 
     def _place(self, known: RecordedPod, pod: Pod) -> None:
-        known.node = pod.node_name
+        known.node = pod.spec.node_name
         self.running += 1
         self.usage.add_requests(known.node, known.amounts)
         self.queues.add(known.queue, known.amounts)
-        known.claims = resource_claims.keys_of(pod)
-        for key in known.claims:
-            self.queues.take_claim(known.queue, key, self._cluster.get(ResourceClaim, key))
+        if claims := resource_claims.keys_of(pod):
+            known.claims = claims
+            for key in claims:
+                self.queues.take_claim(known.queue, key, self._cluster.get(ResourceClaim, key))
 
     def _resize(self, known: RecordedPod, pod: Pod) -> None:
         amounts = requests.requested(pod)

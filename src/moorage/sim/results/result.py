@@ -456,7 +456,7 @@ def _node_uses(
     found = {
         node.name: NodeUse(
             node.name,
-            {**requests.allocatable(node), **devices.offered.get(node.name, {})},
+            devices.with_offered(node.name, requests.allocatable(node)),
             Counter(devices.allocated.get(node.name, {})),
         )
         for node in nodes

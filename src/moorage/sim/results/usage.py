@@ -38,12 +38,15 @@ class UsageTable:
             self._exists[row] = True
             self.count += 1
             self._count_requests(row, 1)
-        for resource in offered.keys() - self.offered.keys():
-            self._new_resource(resource)
+        if not offered.keys() <= self.offered.keys():
+            for resource in offered.keys() - self.offered.keys():
+                self._new_resource(resource)
+        totals = self.total_offered
         for resource, column in self.offered.items():
             amount = offered.get(resource, 0)
-            self.total_offered[resource] += amount - int(column[row])
-            column[row] = amount
+            if difference := amount - column.item(row):
+                totals[resource] += difference
+                column[row] = amount
 
     def drop_node(self, name: str) -> None:
         """Remove a node; the requests of its pods stay counted until the pods are deleted."""
@@ -57,23 +60,27 @@ class UsageTable:
 
     def add_requests(self, node: str, amounts: Amounts, sign: int = 1) -> None:
         """Add a pod's requests to a node, or with a negative sign remove them."""
-        self.add_amounts(node, amounts, sign)
-        row = self.rows[node]
-        self.requested[PODS][row] += sign
-        if self._exists[row]:
-            self.total_requested[PODS] += sign
+        self._add_one(PODS, self.add_amounts(node, amounts, sign), sign)
 
-    def add_amounts(self, node: str, amounts: Amounts, sign: int = 1) -> None:
-        """Add amounts that are in use on a node, or with a negative sign remove them."""
+    def add_amounts(self, node: str, amounts: Amounts, sign: int = 1) -> int:
+        """Add amounts that are in use on a node, or with a negative sign remove them.
+
+        Returns the row of the node.
+        """
         row = self.rows.get(node)
         if row is None:
             row = self._new_row(node)  # A partial dump has pods on nodes that it does not list.
         for resource, amount in amounts.items():
             if resource not in self.requested:
                 self._new_resource(resource)
-            self.requested[resource][row] += sign * amount
-            if self._exists[row]:
-                self.total_requested[resource] += sign * amount
+            self._add_one(resource, row, sign * amount)
+        return row
+
+    def _add_one(self, resource: str, row: int, amount: int) -> None:
+        column = self.requested[resource]
+        column[row] = column.item(row) + amount
+        if self._exists[row]:
+            self.total_requested[resource] += amount
 
     def put_network(self, offered: Amounts) -> None:
         """Set what no single node offers."""
@@ -117,7 +124,8 @@ class UsageTable:
     def _count_requests(self, row: int, sign: int) -> None:
         """Count the requests of a row in the totals when its node appears or disappears."""
         for resource, column in self.requested.items():
-            self.total_requested[resource] += sign * int(column[row])
+            if amount := column.item(row):
+                self.total_requested[resource] += sign * amount
 
     def _new_row(self, name: str) -> int:
         row = len(self.names)
