@@ -782,3 +782,8 @@ def test_a_folder_of_kustomize_is_to_be_rendered_first(tmp_path):
         f"{tmp_path}/overlay: has a kustomization.yaml, so some files may be patches; render it "
         f"first: kubectl kustomize {tmp_path}/overlay | moorage ... -f -"
     )
+
+
+def test_a_manifest_is_not_validated_again():
+    loaded = manifests.read([{"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}}])
+    assert manifests.read(loaded) is loaded

@@ -142,17 +142,17 @@ def simulate(
     if sweep.results is not None:
         raise click.UsageError("--results requires --sweep")
     price_list = prices.load()
-    objects, skipped = manifest.everything, manifest.skipped
-    del manifest  # The objects of a large dump need its memory.
+    manifest.origins.clear()  # The objects of a large dump need the memory.
+    skipped = manifest.skipped
     with ProgressBar("scheduling") as progress:
         simulation = Simulation(
-            objects,
+            manifest,
             config_file,
             seed,
             trace=record_file is not None,
             on_progress=progress.update,
         )
-        del objects
+        del manifest
         price_options.cost(price_list, simulation)  # Prices without a node are refused at once.
         spent = profiling.run(simulation, until) if shows_profile else None
         if spent is None:

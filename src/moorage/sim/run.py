@@ -72,16 +72,16 @@ class ScheduledCall(Struct, frozen=True):
 class Simulation:
     """A cluster and its scheduler; virtual time starts at 0.
 
-    `objects` are dicts, as JSON or YAML would give them, or structs of `moorage.api`; `config` is
-    a KubeSchedulerConfiguration as a dict or a path. `faults` injects faults, `check` checks all
-    invariants after every step, `trace` records every call of the scheduler.
-    `on_progress(done, total)` is called repeatedly during `run`. `extenders` are called like HTTP
-    extenders; those that the configuration names are not called.
+    `objects` are dicts, as JSON or YAML would give them, or structs of `moorage.api`, or what
+    `manifests.load` read; `config` is a KubeSchedulerConfiguration as a dict or a path. `faults`
+    injects faults, `check` checks all invariants after every step, `trace` records every call of
+    the scheduler. `on_progress(done, total)` is called repeatedly during `run`. `extenders` are
+    called like HTTP extenders; those that the configuration names are not called.
     """
 
     def __init__(
         self,
-        objects: Iterable[Manifest],
+        objects: Iterable[Manifest] | manifests.Manifest,
         config: configuration.Source = None,
         seed: int = 0,
         *,
@@ -200,7 +200,7 @@ class Simulation:
             raise status_errors.not_found(RESOURCE_OF[struct], name)
         return manifests.dump(self._controllers.host.quotas.with_status(found))
 
-    def _create(self, objects: Iterable[Manifest]) -> list[KubeObject]:
+    def _create(self, objects: Iterable[Manifest] | manifests.Manifest) -> list[KubeObject]:
         created = self._store(self._controllers.take(manifests.read(objects).everything))
         self._controllers.perform()
         return created

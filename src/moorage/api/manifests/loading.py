@@ -55,8 +55,10 @@ def from_dicts(objects: Iterable[Mapping[str, Any] | KubeObject]) -> list[KubeOb
     return read(objects).objects
 
 
-def read(objects: Iterable[Mapping[str, Any] | KubeObject]) -> Manifest:
-    """The same, with the workloads and what was skipped."""
+def read(objects: Iterable[Mapping[str, Any] | KubeObject] | Manifest) -> Manifest:
+    """The same, with the workloads and what was skipped; a manifest has been validated already."""
+    if isinstance(objects, Manifest):
+        return objects
     reader = DocumentReader()
     for i, each in enumerate(objects):
         origin = Origin(f"objects[{i}]")
