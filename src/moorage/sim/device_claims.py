@@ -150,8 +150,9 @@ class ClaimController:
                 self._schedule(*map(SyncPodClaims, self._waiting.get(template.key, ())))
 
     def _add_pod(self, pod: Pod) -> None:
-        for names, key in self._references(pod):
-            names.setdefault(key, {})[pod.key] = None
+        if pod.spec.resource_claims:
+            for names, key in self._references(pod):
+                names.setdefault(key, {})[pod.key] = None
         self._observe_pod(pod)
 
     def _observe_pod(self, pod: Pod) -> None:

@@ -129,11 +129,14 @@ class Kubelet:
                 self._observe_claim(claim)
 
     def _observe_pod(self, pod: Pod, *, is_new: bool) -> None:
-        if not pod.node_name:
+        node, uid = pod.spec.node_name, pod.metadata.uid
+        if not node:
             return
-        mine = self._pods.setdefault(pod.node_name, {})
-        is_known = pod.uid in mine
-        mine[pod.uid] = pod.key
+        if (mine := self._pods.get(node)) is None:
+            mine = self._pods[node] = {}
+        is_known = uid in mine
+        if not is_known:
+            mine[uid] = pod.key
         if pod.is_terminal:
             return
         if not is_known:

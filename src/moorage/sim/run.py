@@ -11,7 +11,7 @@ to do at this instant, time advances. How a decision is made is not known here.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, get_args
 
 from msgspec import Struct, convert
 
@@ -35,7 +35,7 @@ from moorage.expansion import documents
 from moorage.expansion.refusals import Refusal
 from moorage.framework.invoke import CallMeter
 from moorage.framework.registry import Registry
-from moorage.sim import device_claims, drivers, kubelet, outcomes, volumes
+from moorage.sim import device_claims, drivers, kubelet, outcomes, replicas, volumes
 from moorage.sim.checks import InvariantChecks
 from moorage.sim.clock import Clock
 from moorage.sim.cluster import KIND_OF, RESOURCE_OF, MemoryCluster
@@ -46,7 +46,7 @@ from moorage.sim.faults import FaultPlan, Faults
 from moorage.sim.kubelet import Kubelet
 from moorage.sim.outcomes import PodEviction
 from moorage.sim.quiescence import Quiescence
-from moorage.sim.replicas import Action, Replicas
+from moorage.sim.replicas import Replicas
 from moorage.sim.results import html, result, tables
 from moorage.sim.results.recorder import Recorder
 from moorage.sim.results.result import Disruption, Result
@@ -58,6 +58,7 @@ Progress = Callable[[int, int], None]
 Act = Callable[[], object]
 
 CYCLES_PER_PROGRESS = 100
+REPLICA_ACTIONS = frozenset(get_args(replicas.Action))
 DISRUPTION_TARGET = convert(eviction.DISRUPTION_TARGET, Condition)
 
 _ORDER = {kind.struct: index for index, kind in enumerate(KINDS.values())}
@@ -273,7 +274,9 @@ class Simulation:
         self._clock.advance(to)
 
     def _perform(self, action: object) -> None:
-        if isinstance(action, kubelet.Action):
+        if type(action) in REPLICA_ACTIONS:  # Most are.
+            self._replicas.perform(action)  # type: ignore[arg-type]  # one of its actions
+        elif isinstance(action, kubelet.Action):
             self._kubelet.perform(action)
             self._quiescence.changed(may_help_pods=not isinstance(action, kubelet.StartPod))
         elif isinstance(action, volumes.Action):
@@ -284,12 +287,10 @@ class Simulation:
         elif isinstance(action, drivers.PrepareDevices):
             self._drivers.perform(action)
             self._quiescence.changed(may_help_pods=True)
-        elif isinstance(action, ScheduledCall):
+        else:
+            assert isinstance(action, ScheduledCall)
             action.act()
             self._quiescence.changed(may_help_pods=True)
-        else:
-            assert isinstance(action, Action)
-            self._replicas.perform(action)
 
     def _report(self, cycles: int) -> None:
         if self._on_progress is not None:
