@@ -5,11 +5,14 @@ import json
 import sys
 from types import SimpleNamespace
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from moorage.api import manifests
+from moorage.api.manifests.errors import Origin
+from moorage.api.manifests.reading import DocumentReader
 from moorage.api.pod import Pod
 from moorage.errors import ManifestError
 
@@ -787,3 +790,27 @@ def test_a_folder_of_kustomize_is_to_be_rendered_first(tmp_path):
 def test_a_manifest_is_not_validated_again():
     loaded = manifests.read([{"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}}])
     assert manifests.read(loaded) is loaded
+
+
+def test_a_list_of_several_kinds():
+    """Most items are of the kind before them; each is read as what it states."""
+    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}}
+    no_kind = {"apiVersion": "v1", "kind": "PodList", "items": [{"metadata": {"name": "listed"}}]}
+    items = [pod("a"), pod("b"), node, pod("c"), no_kind, {**pod("d"), "kind": "Secret"}, pod("e")]
+    text = json.dumps({"apiVersion": "v1", "kind": "List", "items": items})
+    with pytest.raises(ManifestError, match=r"items\[1\], Pod default/b, spec: must be"):
+        read_json(text.replace('"name": "b"}', '"name": "b"}, "spec": 5'))
+    found = read_json(text)
+    names = [f"{type(obj).__name__} {obj.name}" for obj in found.objects]
+    assert names == ["Pod a", "Pod b", "Node n1", "Pod c", "Pod listed", "Pod e"]
+    assert found.skipped == {"v1 Secret": 1}
+    with pytest.raises(ManifestError, match="apiVersion: v2 is not read"):
+        read_json(
+            json.dumps({"kind": "List", "items": [pod("a"), {**pod("b"), "apiVersion": "v2"}]})
+        )
+
+
+def read_json(text):
+    reader = DocumentReader()
+    reader.read_raw(Origin("list.json"), msgspec.Raw(text.encode()))
+    return reader.manifest

@@ -47,6 +47,15 @@ def _list_decoder(struct: type[KubeObject]) -> msgspec.json.Decoder[Any]:
     return msgspec.json.Decoder(list[struct])  # type: ignore[valid-type]  # a type that is a value
 
 
+def _of_kind(raw: Raw, kind: Kind) -> KubeObject | None:
+    """The object, if its text states this kind and is valid."""
+    try:
+        obj: KubeObject = _decoder(kind.struct).decode(raw)
+    except msgspec.ValidationError:
+        return None
+    return obj if (obj.kind, obj.api_version) == (kind.name, kind.api_version) else None
+
+
 @dataclass(slots=True)
 class Manifest:
     """The objects that were read, in order, and how many of other kinds were skipped.
@@ -92,6 +101,8 @@ class DocumentReader:
         self._generated: Counter[str] = Counter()
         self._checks = DocumentChecks()
         self._parts = SharedParts()
+        # The kind of the last object: most objects of a dump are of the same kind.
+        self._last_kind: Kind | None = None
 
     def suspect(self, problem: str) -> None:
         """Record a mistake that leaves the object readable."""
@@ -129,6 +140,10 @@ class DocumentReader:
 
     def read_raw(self, origin: Origin, raw: Raw, api_version: str = "", kind: str = "") -> None:
         """Read a JSON text; version and kind are those that its list states."""
+        last = self._last_kind
+        if last is not None and (obj := _of_kind(raw, last)) is not None:
+            self._add_decoded(origin, raw, obj, last)
+            return
         try:
             header = _HEADER.decode(raw)
         except msgspec.ValidationError:
@@ -142,17 +157,23 @@ class DocumentReader:
                 obj = _decoder(known.struct).decode(raw)
             except msgspec.ValidationError:
                 obj = _convert(origin, msgspec.json.decode(raw), known)
-            if self._validate != "ignore" and not obj.uid:
-                findings = self._checks.of_json(known.name, raw)
-                found = findings.suspects or findings.errors
-                subject = errors.subject(known.name, msgspec.json.decode(raw)) if found else ""
-                if not self._is_valid(origin, subject, findings):
-                    return
-            if known.name in ROLLED_OUT and not obj.uid:
-                obj = unread_fields.with_digest(obj, msgspec.json.decode(raw))
-            self.add(origin, self._parts.share(obj), known)
+            self._last_kind = known
+            self._add_decoded(origin, raw, obj, known)
         else:
             self._skip(origin, msgspec.json.decode(raw), api_version, kind)
+
+    def _add_decoded(self, origin: Origin, raw: Raw, obj: KubeObject, kind: Kind) -> None:
+        """Check the JSON text of an object, unless an API server stored it, and add the object."""
+        if not obj.uid:
+            if self._validate != "ignore":
+                findings = self._checks.of_json(kind.name, raw)
+                found = findings.suspects or findings.errors
+                subject = errors.subject(kind.name, msgspec.json.decode(raw)) if found else ""
+                if not self._is_valid(origin, subject, findings):
+                    return
+            if kind.name in ROLLED_OUT:
+                obj = unread_fields.with_digest(obj, msgspec.json.decode(raw))
+        self.add(origin, self._parts.share(obj), kind)
 
     def _read_raw_items(self, origin: Origin, items: Raw, api_version: str, kind: str) -> None:
         api_version, kind = _item_kind(api_version, kind)
