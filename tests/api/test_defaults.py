@@ -1,6 +1,10 @@
 """The defaults that an API server sets, and what it does not change."""
 
+import uuid
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from msgspec import structs
 
 from moorage.api import defaults, manifests, requests
@@ -486,3 +490,8 @@ def test_claims_of_a_template_get_the_same_defaults():
     spec = {"spec": {"devices": {"requests": [{"name": "a", "exactly": {}}]}}}
     [template] = defaults.complete([make("ResourceClaimTemplate", DEVICES, spec=spec)])
     assert template.spec.spec.devices.requests[0].exactly.count == 1
+
+
+@given(st.text())
+def test_uid_of_a_name(name):
+    assert defaults.uid_of(name) == str(uuid.uuid5(defaults.UIDS, name))

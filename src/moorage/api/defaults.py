@@ -6,8 +6,10 @@ tolerations, host name labels) is not added here, with one exception: the phase 
 only an Available volume can be claimed.
 """
 
+import hashlib
 import uuid
 from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
 from typing import Any, TypeVar
 
 from msgspec import Struct, structs
@@ -46,6 +48,7 @@ from moorage.api.pod import (
 from moorage.api.pod_admission import PodAdmission
 from moorage.api.pod_groups import DISRUPT_POD, PodGroup
 from moorage.api.policy import Namespace, PriorityClass
+from moorage.api.quantity import Quantity
 from moorage.api.storage import CSIDriver, PersistentVolume, PersistentVolumeClaim, StorageClass
 from moorage.errors import AdmissionError
 
@@ -134,13 +137,20 @@ def identity(obj: K) -> K:
     if stated and meta.uid and bool(meta.namespace) == kind.namespaced:
         return obj  # Most objects of an API server.
     namespace = (meta.namespace or "default") if kind.namespaced else ""
-    uid = meta.uid or str(uuid.uuid5(UIDS, f"{kind.name}/{namespace}/{meta.name}"))
+    uid = meta.uid or uid_of(f"{kind.name}/{namespace}/{meta.name}")
     return _with(
         obj,
         api_version=kind.api_version,
         kind=kind.name,
         metadata=_with(meta, namespace=namespace, uid=uid),
     )
+
+
+def uid_of(name: str) -> str:
+    """The UUID of a name, version 5, as `uuid.uuid5` makes it, in a quarter of the time."""
+    digest = hashlib.sha1(UIDS.bytes + name.encode(), usedforsecurity=False).hexdigest()
+    variant = "89ab"[int(digest[16], 16) & 3]
+    return f"{digest[:8]}-{digest[8:12]}-5{digest[13:16]}-{variant}{digest[17:20]}-{digest[20:32]}"
 
 
 def from_server(meta: ObjectMeta) -> bool:
@@ -414,10 +424,15 @@ def _with_requirements(
 
 def _whole_millis(resources: Resources) -> Resources:
     """Round amounts up to thousandths, as an API server does when it stores them."""
-    fine = [name for name, each in resources.items() if quantity.nano(each) % quantity.MICRO]
+    fine = _finer_than_millis(tuple(resources.items())) if resources else ()
     if not fine:
         return resources
     return resources | {name: f"{quantity.milli(resources[name])}m" for name in fine}
+
+
+@lru_cache(maxsize=_MAX_CACHED)
+def _finer_than_millis(amounts: tuple[tuple[str, Quantity], ...]) -> tuple[str, ...]:
+    return tuple([name for name, each in amounts if quantity.nano(each) % quantity.MICRO])
 
 
 def _with(struct: S, **fields: Any) -> S:

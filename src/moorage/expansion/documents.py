@@ -5,7 +5,6 @@ A manifest may lack what an API server or a controller would have set, and a dum
 only the pods are given.
 """
 
-import uuid
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -297,7 +296,7 @@ def _reads_labels(spec: PodSpec) -> bool:
 
 def uid_of(name: str, number: int) -> str:
     """A UID that depends on a name, and on how often the name was used before."""
-    return str(uuid.uuid5(defaults.UIDS, f"{name}#{number}" if number else name))
+    return defaults.uid_of(f"{name}#{number}" if number else name)
 
 
 def struct_of(document: Object) -> Any:
