@@ -49,6 +49,8 @@ NOT_PRE_FILTERED = PreFiltered()
 NOT_SEARCHED = unresolvable()
 # The label under which a meter sees the decision.
 DECIDE = "decide"
+# Shared by the facts of all decisions for which no filter rejected a node; never changed.
+NO_REJECTIONS: dict[str, int] = {}
 
 
 class Decision(Struct, gc=False):
@@ -101,11 +103,9 @@ class Decision(Struct, gc=False):
 
     def rejected_by(self) -> dict[str, int]:
         """How many nodes each filter plugin rejected."""
-        if self.filtered is None:
-            return {}
+        if self.filtered is None or not self.filtered.rejected_by:
+            return NO_REJECTIONS
         counts = self.filtered.rejected_by
-        if not counts:
-            return {}
         names = self.filtered.names
         return {names[index]: count for index, count in enumerate(counts) if count}
 
