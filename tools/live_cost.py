@@ -56,7 +56,12 @@ def managed_fields(manager: str, fields: int) -> list[dict[str, Any]]:
 
 def node_document(i: int) -> dict[str, Any]:
     name = f"node-{i}"
-    amounts = {"cpu": "64", "memory": "263856244Ki", "pods": "250", "ephemeral-storage": "95491281146"}
+    amounts = {
+        "cpu": "64",
+        "memory": "263856244Ki",
+        "pods": "250",
+        "ephemeral-storage": "95491281146",
+    }
     conditions = [
         {
             "type": kind,

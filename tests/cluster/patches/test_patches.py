@@ -8,9 +8,9 @@ from moorage.cluster.patches import apply, json_patch, list_rules, strategic_mer
 from moorage.cluster.patches.apply import FieldManager
 from moorage.cluster.status_errors import (
     ConflictError,
-    UnclassifiedError,
     StatusError,
     TooLargeError,
+    UnclassifiedError,
 )
 
 TARGET = {"a": {"b": [1, 2, {"c": "d"}]}, "e": "f", "g/h": 1}
