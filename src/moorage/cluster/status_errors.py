@@ -151,7 +151,7 @@ class RequestTimeoutError(StatusError, code=504, reason="Timeout"):
 def version_too_large(version: int, newest: int) -> RequestTimeoutError:
     """A list or a watch from a version that does not exist yet."""
     cause = StatusCause("ResourceVersionTooLarge", "Too large resource version")
-    text = f"Too large resource version: {version}, current: {newest}"
+    text = f"Timeout: Too large resource version: {version}, current: {newest}"
     return RequestTimeoutError(text, causes=[cause], retry_after_seconds=1)
 
 

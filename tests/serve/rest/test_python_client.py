@@ -136,7 +136,7 @@ def test_three_sorts_of_patches(core):
             id="gated",
         ),
         pytest.param({}, {"uid": "another"}, 409, "Precondition failed: UID", id="another pod"),
-        pytest.param({}, {"node": ""}, 422, "target.name: Required value", id="no node"),
+        pytest.param({}, {"node": ""}, 500, "target.name: Required value", id="no node"),
     ],
 )
 def test_binding(core, spec, body, code, text):

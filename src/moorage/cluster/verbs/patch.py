@@ -141,15 +141,18 @@ def _applied(path: ResourcePath, given: Any, stated: dict[str, str]) -> Object:
     if not isinstance(body, dict) or not isinstance(body.get("metadata", {}), dict):
         raise BadRequestError("an applied configuration is an object with metadata")
     if {key: body.get(key) for key in stated} != stated:
-        raise BadRequestError(
-            f"apiVersion and kind of the configuration do not fit the URL: it has to be "
-            f"{stated['apiVersion']} {stated['kind']}"
-        )
+        group, _, version = str(body.get("apiVersion", "")).rpartition("/")
+        kind = f"{group}/{version}, Kind={body.get('kind', '')!s:.100}"
+        raise BadRequestError(f"invalid object type: {kind:.200}")
     meta = {**body.get("metadata", {})}
     if meta.get("name", path.name) != path.name:
         raise BadRequestError(
             f"the name of the object ({meta['name']!s:.100}) does not match the name on the URL "
             f"({path.name[:100]})"
+        )
+    if meta.get("namespace", path.namespace) != path.namespace:
+        raise BadRequestError(
+            "the namespace of the provided object does not match the namespace sent on the request"
         )
     meta["name"] = path.name
     if path.resource.namespaced:

@@ -161,7 +161,8 @@ def read_page(
         items = [item for item in items if item[0] > after]
     if not selector.selects_all:
         items = [item for item in items if selector.matches(item[1].object)]
-    limit = options.limit
+    # As in an API server, whose cache answers a list of version 0 and knows no pages.
+    limit = 0 if options.version == 0 and after is None else options.limit
     if not limit or len(items) <= limit:
         return ListPage([stored for _, stored in items], version)
     page = items[:limit]

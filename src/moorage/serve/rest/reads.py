@@ -88,6 +88,9 @@ class ReadRequests:
 
     async def _list(self, read: ReadRequest) -> web.Response:
         store, resource = self._api.store, read.path.resource
+        if read.format.as_ == PARTIAL:
+            what = f"the requested object is a list (*{resource.kind}List)"
+            raise status_errors.NotAcceptableError(f"you requested {PARTIAL}, but {what}")
         stored_as = responses.storage_resource(resource)
         selector = lists.object_selector(resource, read.options)
         page = lists.read_page(store, stored_as, read.path.namespace, selector, read.options)
@@ -98,7 +101,7 @@ class ReadRequests:
             meta = responses.list_metadata(page)
             table = {**self._table(read, objects), "metadata": meta}
             return responses.raw(*responses.encoded(table, encoding))
-        if form in (PARTIAL, PARTIAL_LIST):
+        if form == PARTIAL_LIST:
             listed = responses.partial_list(resource, page, read.format.api_version)
             return responses.raw(*responses.encoded(listed, encoding))
         return responses.raw(responses.list_body(resource, page, encoding), encoding)

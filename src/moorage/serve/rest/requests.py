@@ -112,7 +112,9 @@ def list_options(query: Mapping[str, str]) -> ListOptions:
 
 def _check_list_options(options: ListOptions) -> None:
     if options.include_object not in ("None", "Metadata", "Object"):
-        raise BadRequestError(f'includeObject: Unsupported value: "{options.include_object[:60]}"')
+        rule = "must be 'Metadata', 'Object', 'None', or empty"
+        shown = f'Invalid value: "{options.include_object[:60]}": {rule}'
+        raise BadRequestError(f"Unable to convert to Table as requested: includeObject: {shown}")
     for field, rule in _list_option_errors(options):
         reason = "Forbidden" if rule.startswith("Forbidden") else "NotSupported"
         raise status_errors.invalid_options("ListOptions", f"FieldValue{reason}", field, rule)
