@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from moorage.cluster.patches import list_rules
+from moorage.cluster.patches import last_applied, list_rules
 from moorage.cluster.patches.list_rules import BUILT_IN_KINDS, ListRule, MergeRules
 from moorage.cluster.status_errors import (
     BadRequestError,
@@ -77,9 +77,9 @@ def apply(
         for path in sorted(paths & other_paths):
             if _differ(live, merged, path, rules):
                 conflicts.setdefault(other, []).append(path)
-    if conflicts and not force:
+    if not force and (refused := _refused(conflicts, live, manager, rules)):
         version = shown_version or live.get("apiVersion", "")
-        raise _conflict(conflicts, version)
+        raise _conflict(refused, version)
     for other, taken in conflicts.items():
         owned[other] = owned[other] - set(taken)
     before = owned.get(manager, set())
@@ -90,7 +90,25 @@ def apply(
         if find_value(merged, path, rules) is not ABSENT:
             merged = remove_value(merged, path, rules)
     owned[manager] = paths
+    merged = last_applied.with_configuration(merged, applied, manager.name)
     return _with_managed_fields(merged, owned, applied, at, live)
+
+
+def _refused(
+    conflicts: dict[FieldManager, list[Path]],
+    live: Object,
+    manager: FieldManager,
+    rules: MergeRules,
+) -> dict[FieldManager, list[Path]]:
+    """The conflicts without those in fields that the client's last apply set as they are."""
+    before = last_applied.configuration(live, manager.name) if conflicts else None
+    if before is None:
+        return conflicts
+    own = {each for each in _object_paths(before, rules) if not _differ(before, live, each, rules)}
+    left = {
+        other: [each for each in paths if each not in own] for other, paths in conflicts.items()
+    }
+    return {other: paths for other, paths in left.items() if paths}
 
 
 def record_update(
