@@ -34,7 +34,12 @@ def reconcile(cron_job: Object, index: ObjectIndex, now: float) -> Iterator[Writ
     owned = index.controlled(jobs.KIND, objects.uid(cron_job))
     yield from _clean_up(cron_job, owned)
     yield from _ended_jobs(cron_job, owned)
-    active = [each for each in owned if not jobs.is_finished(each)]
+    unfinished = [each for each in owned if not jobs.is_finished(each)]
+    active = [each for each in unfinished if SCHEDULED_AT in objects.annotations(each)]
+    for each in unfinished:
+        if SCHEDULED_AT not in objects.annotations(each):  # kubectl create job --from=cronjob/...
+            text = f"Saw a job that the controller did not create or forgot: {objects.name(each)}"
+            yield Report(cron_job, "UnexpectedJob", text, REPORTER)
     changed = cron_job
     if not objects.spec(cron_job).get("suspend"):
         times = schedule(cron_job)

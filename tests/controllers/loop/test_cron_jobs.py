@@ -112,3 +112,15 @@ def test_ends_of_jobs_are_reported(minutes):
     minutes.run(MINUTE + 50)
     reasons = {each["reason"] for each in minutes.all("Event")}
     assert {"SuccessfulCreate", "MissingJob", "SawCompletedJob"} <= reasons
+
+
+def test_a_job_that_a_client_made_is_not_active(minutes):
+    made = minutes.create("CronJob", "tick", **cron(suspend=True))["metadata"]
+    owner = {"apiVersion": "batch/v1", "kind": "CronJob", "controller": True}
+    owner |= {"name": made["name"], "uid": made["uid"]}
+    minutes.create("Job", "manual", metadata={"ownerReferences": [owner]}, **job("100"))
+    minutes.run(5)
+    assert "active" not in minutes.get("CronJob", "tick")["status"]
+    (event,) = [each for each in minutes.all("Event") if each["reason"] == "UnexpectedJob"]
+    text = "Saw a job that the controller did not create or forgot: manual"
+    assert (event["type"], event["message"]) == ("Warning", text)
