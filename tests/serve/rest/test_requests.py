@@ -566,6 +566,9 @@ def test_discovery(server):
     assert {"apps", "policy", "storage.k8s.io", "events.k8s.io"} <= groups
     accept = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
     assert server.get("/apis", Accept=accept).json["kind"] == "APIGroupDiscoveryList"
+    (core,) = server.get("/api", Accept=accept).json["items"]
+    listed = [each["resource"] for each in core["versions"][0]["resources"]]
+    assert {"pods", "bindings"} <= set(listed)
     assert server.get("/version").json["minor"] == "36"
     assert server.get("/healthz").body == b"ok"
 

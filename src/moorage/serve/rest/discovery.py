@@ -60,6 +60,15 @@ def resources(registry: ResourceRegistry, name: str, version: str) -> Json:
     }
 
 
+_AGGREGATED_BINDINGS: Json = {
+    "resource": "bindings",
+    "responseKind": {"group": "", "version": "", "kind": "Binding"},
+    "scope": "Namespaced",
+    "singularResource": "binding",
+    "verbs": ["create"],
+}
+
+
 def aggregated(registry: ResourceRegistry, *, core: bool) -> Json:
     """`/api` and `/apis` with all resources in one response."""
     items: dict[str, Json] = {}
@@ -67,6 +76,7 @@ def aggregated(registry: ResourceRegistry, *, core: bool) -> Json:
         if core == (not name):
             item = items.setdefault(name, {"metadata": {"name": name}, "versions": []})
             rows = [_aggregated_row(resource) for resource in found]
+            rows += [_AGGREGATED_BINDINGS] if core else []
             served = {"version": version, "freshness": "Current", "resources": rows}
             item["versions"].append(served)
     return {

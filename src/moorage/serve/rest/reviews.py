@@ -67,8 +67,8 @@ class Reviews:
         if not isinstance(seconds, int) or not _MIN_SECONDS <= seconds <= _MAX_SECONDS:
             raise InvalidError(
                 'TokenRequest.authentication.k8s.io "" is invalid: spec.expirationSeconds: Invalid '
-                f"value: {seconds!s:.40}: may not specify a duration less than 10 minutes or larger "
-                "than 2^32 seconds"
+                f"value: {seconds!s:.40}: may not specify a duration less than 10 minutes or "
+                "larger than 2^32 seconds"
             )
         meta, now = account["metadata"], int(self._now())
         audiences = spec.get("audiences") or [_ISSUER]
