@@ -25,6 +25,7 @@ from mutations import SOURCE, Mutant, hand_made, sample
 DEFAULT = {"core/*.py": 160, "live/leader_election.py": 40}
 # After the tests of a mutant's own folder; those of `live` start processes, so some are named.
 TESTS = ["tests/properties", "tests/parity", "tests/simulation", "tests/live/test_whole_system.py"]
+USERS = {"nodes": ("framework", "plugins")}  # Their tests are tests of `nodes`, too.
 LIVE_TESTS = [
     "tests/live/test_leader_election.py",
     "tests/live/test_performer.py",
@@ -54,6 +55,7 @@ def chosen(patterns: dict[str, int], seed: int) -> tuple[list[str], list[Mutant]
 def tests_for(files: list[str]) -> list[str]:
     """The tests of the folders of files, then those of all."""
     folders = dict.fromkeys(path.rpartition("/")[0] for path in files)
+    folders |= dict.fromkeys(user for each in tuple(folders) for user in USERS.get(each, ()))
     return [
         *(f"tests/{each}" for each in folders if each != "live"),
         *(LIVE_TESTS if "live" in folders else []),

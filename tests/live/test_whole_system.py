@@ -22,7 +22,8 @@ def test_whole_system(seed):
     "seed",
     [
         pytest.param(224, id="expired credentials, and a clock that was set back"),
-        pytest.param(266, id="an earlier list with another pod of the same name"),
+        pytest.param(43, id="an earlier list with another pod of the same name"),
+        pytest.param(237, id="earlier lists after repeated events, and while a pod is bound"),
     ],
 )
 def test_seeds_that_failed(seed):
