@@ -58,7 +58,12 @@ class Request:
         self.path = parts.path
         self.query = dict(parse_qsl(parts.query))
         self.headers = headers
+        self.content = self
         self._body = body
+
+    def is_eof(self):
+        """Of the content: a request arrives as a whole."""
+        return True
 
     async def read(self):
         return self._body or b""
