@@ -155,6 +155,10 @@ class Cache:
         """A pod is gone from its node; None if it is not known."""
         return self._drop(self._pods.get(uid), REMOVE)
 
+    def reserve(self, nodes: int) -> None:
+        """Make room for so many nodes at once."""
+        self._table.reserve(nodes)
+
     def set_node(self, node: Node) -> None:
         """Add a node, or replace its object."""
         self._table.set_node(node)

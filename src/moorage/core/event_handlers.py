@@ -69,12 +69,14 @@ class EventHandlers:
             known = self._pods
         elif kind is Node:
             known = {node.name: node for node in self._cluster.table.nodes if node is not None}
+            self._cache.reserve(len(objects))
         else:
             known = {obj.key: obj for obj in self._cluster.all(kind)}
-        listed = {obj.key for obj in objects}
-        for key, obj in list(known.items()):
-            if key not in listed:
-                self._deleted(obj, now)
+        if known:  # The first list may have a million objects.
+            listed = {obj.key for obj in objects}
+            for key, obj in list(known.items()):
+                if key not in listed:
+                    self._deleted(obj, now)
         for obj in objects:
             self._present(obj, now)
 
