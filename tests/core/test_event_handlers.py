@@ -455,6 +455,15 @@ def test_objects_missing_from_a_list_are_deleted(machine):
     assert list(run.scheduler.cluster.all(PersistentVolumeClaim)) == []
 
 
+def test_a_list_of_nodes_makes_room_at_once(machine):
+    run = machine(nodes=())
+    nodes = tuple(make_node(f"n{number}") for number in range(1000))
+    run._collect(run.scheduler.observe(Listed(Node, nodes), 0.0))
+    table = run.scheduler.cluster.table
+    assert (table.capacity, table.node_count) == (1000, 1000)
+    assert table.names == [node.name for node in nodes]
+
+
 def test_an_unchanged_list_requeues_no_pod(machine):
     run, is_woken = waiting_for(machine, ClusterEvent("Node", Action.ALL))
     nodes = tuple(make_node(name) for name in ("n1", "n2", "n3"))
