@@ -135,9 +135,55 @@ def test_an_ephemeral_volumes_claim_is_deleted_with_its_pod():
 def test_a_disk_by_hand_is_not_given_to_the_next_claim():
     sim = simulate(LOCAL, disk("one", "a"), claim("data", "local"), pod("p", claimed("data")))
     sim.run()
+    sim.delete("Pod", "default", "p")
     sim.delete("PersistentVolumeClaim", "default", "data")
     sim.run()
     assert sim.read("PersistentVolume", "", "one")["status"]["phase"] == "Released"
+
+
+def test_a_deleted_claim_stays_until_its_pod_is_gone():
+    sim = simulate(LOCAL, disk("one", "a"), claim("data", "local"), pod("p", claimed("data")))
+    sim.run()
+    sim.delete("PersistentVolumeClaim", "default", "data")
+    sim.apply(pod("late", claimed("data")))
+    sim.run()
+    assert claim_of(sim)["metadata"]["finalizers"] == ["kubernetes.io/pvc-protection"]
+    assert claim_of(sim)["metadata"]["deletionTimestamp"]
+    assert sim.placements["default/p"] == "a"
+    assert "is being deleted" in sim.pending["default/late"]
+    sim.delete("Pod", "default", "p")
+    sim.run()
+    with pytest.raises(Exception, match="not found"):
+        claim_of(sim)
+
+
+def test_a_deleted_volume_stays_until_its_claim_is_gone():
+    sim = simulate(LOCAL, disk("one", "a"), claim("data", "local"), pod("p", claimed("data")))
+    sim.run()
+    sim.delete("PersistentVolume", "", "one")
+    sim.run()
+    assert sim.read("PersistentVolume", "", "one")["metadata"]["deletionTimestamp"]
+    sim.delete("Pod", "default", "p")
+    sim.delete("PersistentVolumeClaim", "default", "data")
+    sim.run()
+    with pytest.raises(Exception, match="not found"):
+        sim.read("PersistentVolume", "", "one")
+
+
+def test_a_claim_of_a_pod_without_a_node_is_deleted_at_once():
+    sim = simulate(LOCAL, claim("data", "local"), pod("p", claimed("data")))
+    sim.run()
+    sim.delete("PersistentVolumeClaim", "default", "data")
+    sim.run()
+    with pytest.raises(Exception, match="not found"):
+        claim_of(sim)
+
+
+def test_a_claim_that_is_applied_again_stays_protected():
+    sim = simulate(LOCAL, disk("one", "a"), claim("data", "local"), pod("p", claimed("data")))
+    sim.run()
+    sim.update(claim("data", "local") | {"spec": claim_of(sim)["spec"]})
+    assert claim_of(sim)["metadata"]["finalizers"] == ["kubernetes.io/pvc-protection"]
 
 
 @pytest.mark.parametrize("policy", ["Retain", "Delete", None])

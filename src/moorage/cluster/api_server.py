@@ -106,6 +106,7 @@ class ApiServer:
         elif manager:
             owner = FieldManager(manager, "Update")
             obj = apply.record_creation(obj, owner, self.store.clock(), self.merge_rules(resource))
+        obj = create.protected(resource, obj)
         if dry_run:
             if self.store.find(resource, *key_of(obj)) is not None:
                 raise status_errors.already_exists(resource, obj["metadata"]["name"])

@@ -174,6 +174,9 @@ def _for_pod(
             selector = objects.selector(budget)
             if any(v is not None and selector.matches(objects.labels(v)) for v in (old, new)):
                 yield BUDGET, key_of(budget)
+    if new is None or objects.is_terminating(new):
+        for claim in volumes.claims_of(obj):  # A deleted one may have lost its last user.
+            yield VOLUME, (volumes.CLAIM, objects.namespace(obj), claim)
     if device_claims.has_claims(obj):
         for claim in device_claims.names(obj):
             yield DEVICE_CLAIM, (device_claims.CLAIM, objects.namespace(obj), claim)

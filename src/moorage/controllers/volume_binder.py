@@ -273,9 +273,9 @@ def for_volume(volume: PersistentVolume, cluster: StructReader) -> Iterator[Deci
         return
     claim = cluster.get(PersistentVolumeClaim, f"{reference.namespace}/{reference.name}")
     if claim is None or claim.uid != reference.uid:
-        if volume.spec.persistent_volume_reclaim_policy != "Delete":
-            yield from _in_phase(volume, RELEASED)
-        elif volume.metadata.deletion_timestamp is None:
+        yield from _in_phase(volume, RELEASED)
+        is_deleted = volume.metadata.deletion_timestamp is not None
+        if volume.spec.persistent_volume_reclaim_policy == "Delete" and not is_deleted:
             yield DeleteVolume(volume)
     elif claim.spec.volume_name == volume.name:
         yield from _in_phase(volume, BOUND)

@@ -10,7 +10,7 @@ from typing import assert_never
 from moorage.api import timestamps
 from moorage.api.pod import Pod
 from moorage.api.storage import PersistentVolume, PersistentVolumeClaim
-from moorage.controllers import objects, pods, volume_binder
+from moorage.controllers import objects, pods, storage_protection, volume_binder
 from moorage.controllers.index import KIND_OF, ObjectIndex, StoredStructs
 from moorage.controllers.objects import Object
 from moorage.controllers.volume_binder import Decision
@@ -22,14 +22,21 @@ PROVISION_SECONDS = 0.5
 
 
 def reconcile(obj: Object, index: ObjectIndex, now: float) -> Iterator[Write]:
-    """Bind an unbound claim, or reclaim a volume."""
+    """Bind an unbound claim, reclaim a volume, or let a deleted one go that is not in use."""
     cluster = StoredStructs(index)
+    decisions: list[Decision]
     if objects.kind_of(obj) == VOLUME:
         volume = index.struct(PersistentVolume, obj)
-        yield from _writes(volume_binder.for_volume(volume, cluster), index, now)
+        decisions = [*volume_binder.for_volume(volume, cluster)]
+        # A change of both would be made from the same version.
+        decisions = decisions or [*storage_protection.for_volume(volume)]
     else:
         claim = index.struct(PersistentVolumeClaim, obj)
-        yield from _writes(volume_binder.for_claim(claim, cluster), index, now)
+        decisions = [*volume_binder.for_claim(claim, cluster)]
+        users = bound_users(obj, index) if objects.is_terminating(obj) else ()
+        typed = (index.struct(Pod, pod) for pod in users)
+        decisions = decisions or [*storage_protection.for_claim(claim, typed)]
+    yield from _writes(decisions, index, now)
 
 
 def reconcile_ephemeral_claims(pod: Object, index: ObjectIndex, now: float) -> Iterator[Write]:

@@ -3,7 +3,7 @@
 It keeps structs, for speed; the rules are those of `moorage.cluster.verbs`. Every write takes the
 next resourceVersion of one counter and calls all watchers in order before it returns. Delays and
 kubelets, which remove terminating pods, are not known here. Of finalizers only those of device
-claims and jobs count: a simulation has no controllers that remove others.
+claims, jobs and storage count: a simulation has no controllers that remove others.
 """
 
 from collections.abc import Callable, Iterable
@@ -19,7 +19,7 @@ from moorage.api.pod import Pod, PodStatus
 from moorage.api.resource_claims import FINALIZER
 from moorage.cluster import status_errors
 from moorage.cluster.verbs import binding, create, delete, update
-from moorage.controllers import job, objects
+from moorage.controllers import job, objects, storage_protection
 from moorage.core.observations import Added, Deleted, Observation, Updated
 from moorage.expansion.documents import RESOURCES
 from moorage.sim.clock import timestamp
@@ -105,13 +105,16 @@ class MemoryCluster:
         if why := self._refusal(obj):
             raise status_errors.forbidden(RESOURCE_OF[kind.struct], obj.name, why)
         self._uids.add(meta.uid)
+        meta = storage_protection.with_finalizer(meta, kind.name)
+        if meta is not obj.metadata:
+            obj = replace(obj, metadata=meta)
         return self._store(None, _initialized(obj, now))
 
     def merged(self, obj: T) -> T:
         """The object as an update would store it, with the fields that only the server sets.
 
-        An empty status keeps the old one, so that a manifest can be applied again. Refused for a
-        resourceVersion or UID that is not the latest.
+        An empty status keeps the old one, and so do finalizers, so that a manifest can be applied
+        again. Refused for a resourceVersion or UID that is not the latest.
         """
         kind = KIND_OF[type(obj)]
         if kind.namespaced and not obj.namespace:
@@ -150,7 +153,7 @@ class MemoryCluster:
     ) -> None:
         """Delete an object; a pod on a node becomes terminating, its kubelet removes it.
 
-        So does an allocated device claim; its controller removes it when no pod uses it.
+        So does a claim or a bound volume; its controller removes it when nothing uses it.
         """
         old = self.existing(kind, key)
         meta, grace = old.metadata, 0
@@ -268,6 +271,7 @@ def _merged(old: T, new: T) -> T:
             creation_timestamp=before.creation_timestamp,
             deletion_timestamp=before.deletion_timestamp,
             deletion_grace_period_seconds=before.deletion_grace_period_seconds,
+            finalizers=new.metadata.finalizers or before.finalizers,
         )
     }
     if isinstance(old, Pod):
@@ -310,9 +314,11 @@ def _terminating(obj: T, seconds: int, now: float) -> T:
 
 
 def is_protected(obj: KubeObject) -> bool:
-    """Whether a finalizer keeps the object: that of a device claim, or of the pod of a job."""
-    finalizers = obj.metadata.finalizers
-    return bool(finalizers) and (FINALIZER in finalizers or job.FINALIZER in finalizers)
+    """Whether a finalizer keeps the object that a controller of a simulation removes."""
+    return any(each in _FINALIZERS for each in obj.metadata.finalizers)
+
+
+_FINALIZERS = frozenset((FINALIZER, job.FINALIZER, *storage_protection.FINALIZERS.values()))
 
 
 def _is_finished(obj: KubeObject) -> bool:

@@ -9,6 +9,8 @@ decides, here and in `serve`.
     provisioning began                                  EndProvisioning: a volume, or a failure
     a pod with generic ephemeral volumes                CreateClaims
     a pod is gone                                       its own claims are deleted at once
+    a claim or a volume is being deleted, or the last   SyncClaim, SyncVolume: it is removed, unless
+    pod of a deleted claim is gone                      it is in use
 
 Volumes that are given with a claim which is not part of the simulation are left alone.
 """
@@ -23,7 +25,7 @@ from moorage.api import claims
 from moorage.api.pod import Pod
 from moorage.api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 from moorage.cluster.status_errors import ForbiddenError
-from moorage.controllers import volume_binder
+from moorage.controllers import storage_protection, volume_binder
 from moorage.controllers.volume_binder import BeginProvisioning, CreateStorage, UpdateStorage
 from moorage.core.observations import Added, Deleted, Observation, Updated
 from moorage.sim.clock import Clock
@@ -76,6 +78,7 @@ class VolumeController:
         # Claims without a volume; actions on the clock; claims (by UID and node) with provisioning
         # in progress.
         self._unbound: dict[str, None] = {}
+        self._users: dict[str, dict[str, None]] = {}  # the pods of each claim
         self._scheduled: set[Action] = set()
         self._provisioning: set[tuple[str, str | None]] = set()
         cluster.watch(self._observe, PersistentVolumeClaim, PersistentVolume, StorageClass)
@@ -89,9 +92,12 @@ class VolumeController:
             case SyncClaim(claim=key):
                 if (claim := cluster.get(PersistentVolumeClaim, key)) is not None:
                     self._apply(volume_binder.for_claim(claim, cluster))
+                    self._release(storage_protection.for_claim(claim, self._users_of(claim)))
             case SyncVolume(volume=name):
                 if (volume := cluster.get(PersistentVolume, name)) is not None:
                     self._apply(volume_binder.for_volume(volume, cluster))
+                    volume = cluster.get(PersistentVolume, name) or volume
+                    self._release(storage_protection.for_volume(volume))
             case EndProvisioning():
                 self._provisioning.discard((action.uid, action.node))
                 self._end_provisioning(action)
@@ -126,6 +132,16 @@ class VolumeController:
                 case BeginProvisioning():
                     self._provision(decision)
 
+    def _release(self, decisions: Iterable[UpdateStorage]) -> None:
+        """Let deleted claims and volumes go; the others got their finalizer when created."""
+        for old, new in decisions:
+            if old.metadata.deletion_timestamp is not None:
+                self._cluster.write(new)
+
+    def _users_of(self, claim: PersistentVolumeClaim) -> list[Pod]:
+        found = (self._cluster.get(Pod, key) for key in self._users.get(claim.key, ()))
+        return [pod for pod in found if pod is not None]
+
     def _provision(self, decision: BeginProvisioning) -> None:
         claim, node = decision
         if (claim.uid, node) in self._provisioning:
@@ -159,13 +175,16 @@ class VolumeController:
     def _observe_pod(self, observation: Observation) -> None:
         match observation:
             case Added(obj=Pod() as pod) if pod.spec.volumes:
-                if any(volume.ephemeral is not None for volume in pod.spec.volumes):
-                    self._schedule(CreateClaims(pod.key, pod.uid))
-            case Deleted(obj=Pod() as pod):
+                self._add_pod(pod)
+            case Deleted(obj=Pod() as pod) if pod.spec.volumes:
                 self._drop_claims(pod)
+                self._forget_pod(pod)
 
     def _observe_claim(self, claim: PersistentVolumeClaim) -> None:
-        if claims.is_fully_bound(claim):
+        if claim.metadata.deletion_timestamp is not None:
+            self._unbound.pop(claim.key, None)
+            self._schedule(SyncClaim(claim.key), seconds=0)
+        elif claims.is_fully_bound(claim):
             self._unbound.pop(claim.key, None)
         else:
             self._unbound[claim.key] = None
@@ -183,6 +202,23 @@ class VolumeController:
             if action not in self._scheduled:
                 self._scheduled.add(action)
                 self._clock.in_(seconds, action)
+
+    def _add_pod(self, pod: Pod) -> None:
+        if any(volume.ephemeral is not None for volume in pod.spec.volumes):
+            self._schedule(CreateClaims(pod.key, pod.uid))
+        for name in claims.names_of(pod):
+            self._users.setdefault(f"{pod.namespace}/{name}", {})[pod.key] = None
+
+    def _forget_pod(self, pod: Pod) -> None:
+        for name in claims.names_of(pod):
+            key = f"{pod.namespace}/{name}"
+            users = self._users.get(key, {})
+            users.pop(pod.key, None)
+            if not users:
+                self._users.pop(key, None)
+            claim = self._cluster.get(PersistentVolumeClaim, key)
+            if claim is not None and claim.metadata.deletion_timestamp is not None:
+                self._schedule(SyncClaim(key), seconds=0)
 
     def _drop_claims(self, pod: Pod) -> None:
         """Delete the claims that a pod owns, as the garbage collector does."""

@@ -4,6 +4,8 @@ import pytest
 
 from moorage.cluster.status_errors import TooManyRequestsError
 
+from .conftest import resource
+
 WEB = {"app": "web"}
 
 
@@ -79,6 +81,9 @@ def volume(world, name, size, class_="fast", policy="Retain"):
     )
 
 
+ENDS_SOON = {"moorage.dev/run-seconds": "10"}
+
+
 def phase(world, name):
     return world.get("PersistentVolumeClaim", name)["status"].get("phase", "Pending")
 
@@ -108,6 +113,36 @@ def test_claim_binds_the_smallest_volume_that_is_large_enough(world):
     ]
     world.delete("PersistentVolumeClaim", "data")
     assert volume_phase(world, "medium") == "Released"
+
+
+def test_a_claim_in_use_stays_until_its_pod_is_deleted(world):
+    world.nodes(1)
+    volume(world, "disk", "1Gi")
+    claim(world, "data")
+    world.create("Pod", "user", spec=user("data"), metadata={"annotations": ENDS_SOON})
+    world.run(5)
+    world.delete("PersistentVolumeClaim", "data")
+    world.delete("PersistentVolume", "disk")
+    kept = world.get("PersistentVolumeClaim", "data")["metadata"]
+    assert kept["finalizers"] == ["kubernetes.io/pvc-protection"]
+    assert kept["deletionTimestamp"]
+    world.run(60)
+    assert world.get("Pod", "user")["status"]["phase"] == "Succeeded"
+    assert world.exists("PersistentVolumeClaim", "data")  # As in Kubernetes: it may be mounted.
+    assert world.exists("PersistentVolume", "disk")
+    world.delete("Pod", "user")
+    assert not world.exists("PersistentVolumeClaim", "data")
+    assert not world.exists("PersistentVolume", "disk")
+
+
+def test_a_claim_from_before_protection_gets_the_finalizer(world):
+    claim(world, "data")
+    old = world.get("PersistentVolumeClaim", "data")
+    meta = {key: value for key, value in old["metadata"].items() if key != "finalizers"}
+    world.api.update(resource("PersistentVolumeClaim"), {**old, "metadata": meta})
+    world.settle()
+    found = world.get("PersistentVolumeClaim", "data")["metadata"]
+    assert found["finalizers"] == ["kubernetes.io/pvc-protection"]
 
 
 def test_volume_is_provisioned_and_deleted_with_its_claim(world):

@@ -32,7 +32,7 @@ from moorage.cluster.status_errors import (
 )
 from moorage.cluster.store import Store
 from moorage.cluster.verbs import admission
-from moorage.controllers import objects
+from moorage.controllers import objects, storage_protection
 from moorage.controllers.objects import Object
 
 GATED = {
@@ -153,6 +153,18 @@ def check_namespace(store: Store, resource: Resource, meta: dict[str, Any]) -> N
             name,
             causes=[StatusCause("NamespaceTerminating", text, "metadata.namespace")],
         )
+
+
+def protected(resource: Resource, obj: Object) -> Object:
+    """A new claim or volume with the finalizer that protects it while it is in use.
+
+    As in an API server, the client that creates the object is no manager of this field.
+    """
+    finalizer = None if resource.group else storage_protection.FINALIZERS.get(resource.kind)
+    finalizers = objects.finalizers(obj)
+    if finalizer is None or finalizer in finalizers:
+        return obj
+    return objects.with_metadata(obj, finalizers=[*finalizers, finalizer])
 
 
 def _metadata(resource: Resource, obj: Object) -> dict[str, Any]:
