@@ -57,9 +57,9 @@ class Rule:
         self.uses_old_self = "oldSelf" in checker.used
         self.max_cost = CostEstimator(declaration).cost(tree)
 
-    def evaluate(self, value: Any, old: Any) -> tuple[Any, int]:
-        """The result, or the CelRuntimeError, and the cost."""
-        frame = [COST_LIMIT - self._fixed_cost, value, old, *self._locals]
+    def evaluate(self, value: Any, old: Any, limit: int = COST_LIMIT) -> tuple[Any, int]:
+        """The result, or the CelRuntimeError, and the cost; it is above the limit if stopped."""
+        frame = [limit - self._fixed_cost, value, old, *self._locals]
         result: Any
         try:
             if frame[0] < 0:
@@ -69,4 +69,4 @@ class Rule:
             result = error
         except RecursionError:
             result = CelRuntimeError("expression is nested too deeply")
-        return result, COST_LIMIT - frame[0]
+        return result, limit - frame[0]

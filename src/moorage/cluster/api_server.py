@@ -16,8 +16,8 @@ import msgspec
 from msgspec import structs
 
 from moorage.cluster import status_errors
-from moorage.cluster.objects import custom_rules, custom_schemas, validation
-from moorage.cluster.objects.custom_rules import RuleTree
+from moorage.cluster.objects import custom_schemas, validation
+from moorage.cluster.objects.rule_checks import RuleChecks
 from moorage.cluster.patches import apply
 from moorage.cluster.patches.apply import FieldManager
 from moorage.cluster.patches.list_rules import BUILT_IN_KINDS, MergeRules, SchemaRules
@@ -49,7 +49,7 @@ class ApiServer:
         self.now = now
         self.random = random
         self.registry = ResourceRegistry(store.each(DEFINITIONS))
-        self._rules: dict[Resource, RuleTree | None] = {}  # of custom resources
+        self.rules = RuleChecks()
         store.subscribe(self._observe_definition)
         for resource, obj in create.initial_objects():
             if store.find(resource, "", obj["metadata"]["name"]) is None:
@@ -91,14 +91,7 @@ class ApiServer:
         meta = obj.setdefault("metadata", {})
         if resource.namespaced:
             meta.setdefault("namespace", "default")
-        prefix = "" if meta.get("name") else meta.get("generateName", "")
-        if not isinstance(prefix, str):
-            raise BadRequestError("metadata.generateName has to be a text", resource)
-        for _ in range(_NAME_ATTEMPTS if prefix else 0):
-            meta["name"] = validation.generate_name(prefix, self.random)
-            if self.store.find(resource, *key_of(obj)) is None:
-                break
-        obj = self._completed(resource, obj)
+        obj = self._completed(resource, self.with_name(resource, obj))
         obj = create.prepare(self.store, self.random, resource, obj)
         quotas = quota.charged_quotas(self.store, resource, obj)
         if managed:
@@ -118,6 +111,21 @@ class ApiServer:
             counted = quota.counted(self.store, self.registry, new)
             return self.store.update(RESOURCE_QUOTAS, counted)
         return create.establish_definition(self.store, new) if resource is DEFINITIONS else new
+
+    def with_name(self, resource: Resource, obj: Object) -> Object:
+        """A new object with its name, which may be generated."""
+        meta = obj["metadata"]
+        prefix = "" if meta.get("name") else meta.get("generateName", "")
+        if not isinstance(prefix, str):
+            raise BadRequestError("metadata.generateName has to be a text", resource)
+        for _ in range(_NAME_ATTEMPTS if prefix else 0):
+            obj = {
+                **obj,
+                "metadata": {**meta, "name": validation.generate_name(prefix, self.random)},
+            }
+            if self.store.find(resource, *key_of(obj)) is None:
+                break
+        return obj
 
     def update(
         self,
@@ -166,9 +174,7 @@ class ApiServer:
             return obj
         obj, _ = custom_schemas.prune(obj, schema)
         obj = custom_schemas.fill_defaults(obj, schema)
-        if resource not in self._rules:
-            self._rules[resource] = custom_rules.compile_rules(schema)
-        if causes := custom_rules.validate(obj, before, schema, self._rules[resource]):
+        if causes := self.rules.causes(resource, obj, before):
             raise validation.invalid_object(resource, str(obj["metadata"].get("name", "")), causes)
         return obj
 
@@ -243,7 +249,7 @@ class ApiServer:
     def _observe_definition(self, change: Change) -> None:
         if change.resource is not DEFINITIONS:
             return
-        self._rules.clear()
+        self.rules.forget()
         if change.type == DELETED:
             self.registry.forget(change.object["metadata"]["name"])
         else:

@@ -11,6 +11,7 @@ from moorage.cel.rule import Rule
 from moorage.cel.schemas import Declaration
 from moorage.cel.types import BOOL, STRING
 from moorage.cel.values import (
+    COST_LIMIT,
     NONE,
     CelCompileError,
     CelRuntimeError,
@@ -140,10 +141,22 @@ _BLOCKING = frozenset(
 )
 
 
+class TooExpensiveError(Exception):
+    """The rules cost more than the caller can evaluate at once."""
+
+
 def validate(
-    obj: Any, before: Any | None, schema: Schema, rules: RuleTree | None
+    obj: Any,
+    before: Any | None,
+    schema: Schema,
+    rules: RuleTree | None,
+    *,
+    inline_budget: int | None = None,
 ) -> list[StatusCause]:
-    """All errors of a custom resource, or of its update if `before` is given."""
+    """All errors of a custom resource, or of its update if `before` is given.
+
+    Raises TooExpensiveError if the rules cost more than `inline_budget`.
+    """
     old = Correlation(obj, before, schema) if before is not None else None
     causes = list(custom_schemas.causes(obj, schema, before=old))
     if before is None or not any(custom_schemas.duplicates(before, schema)):
@@ -153,7 +166,7 @@ def validate(
     if any(cause.reason in _BLOCKING for cause in causes):
         text = f"Invalid value: null: {_UNCHECKED}"
         return [*causes, StatusCause("FieldValueInvalid", text, "<nil>")]
-    evaluation = Evaluation()
+    evaluation = Evaluation(inline_budget)
     evaluation.run(rules, obj, before)
     return causes + evaluation.causes
 
@@ -190,8 +203,9 @@ class _BudgetExceeded(Exception):
 class Evaluation:
     """The evaluation of all rules for one object."""
 
-    def __init__(self) -> None:
+    def __init__(self, inline_budget: int | None = None) -> None:
         self.budget = _BUDGET
+        self._inline_budget = inline_budget
         self.causes: list[StatusCause] = []
         self.warnings: list[str] = []
 
@@ -248,11 +262,20 @@ class Evaluation:
                 self._report(each, path, kind, value, own, stored, ratchet)
 
     def _charged(self, rule: Rule, value: Any, old: Any, path: str, kind: str) -> Any:
-        result, cost = rule.evaluate(value, old)
+        result, cost = self._result(rule, value, old)
         if cost > self.budget:
             self._stop(path, kind, _OUT_OF_BUDGET)
         self.budget -= cost
         return result
+
+    def _result(self, rule: Rule, value: Any, old: Any) -> tuple[Any, int]:
+        if self._inline_budget is None:
+            return rule.evaluate(value, old)
+        result, cost = rule.evaluate(value, old, min(self._inline_budget, COST_LIMIT))
+        self._inline_budget -= cost
+        if self._inline_budget < 0:
+            raise TooExpensiveError
+        return result, cost
 
     def _report_error(
         self, rule: CompiledRule, path: str, kind: str, error: CelRuntimeError
@@ -296,7 +319,7 @@ class Evaluation:
         """The value of `messageExpression`; None if there is none that can be used."""
         if rule.message is None:
             return None
-        text, cost = rule.message.evaluate(value, old)
+        text, cost = self._result(rule.message, value, old)
         if cost > self.budget:
             why = (
                 f"messageExpression evaluation failed due to running out of cost budget, {_NO_MORE}"

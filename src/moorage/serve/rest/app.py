@@ -187,8 +187,9 @@ class RequestRouter:
         self._openapi = OpenApi(api.registry)
 
     def close(self) -> None:
-        """End all watches."""
+        """End all watches, and the evaluation of rules."""
         self._reads.watches.close()
+        self._writes.close()
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
         """Handle any request."""

@@ -1,6 +1,9 @@
 """POST, PUT, PATCH and DELETE."""
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
 
 import msgspec
 from aiohttp import web
@@ -8,6 +11,7 @@ from aiohttp import web
 from moorage.cluster import status_errors
 from moorage.cluster.api_server import ApiServer
 from moorage.cluster.objects import field_validation
+from moorage.cluster.objects.rule_checks import DeferredRules
 from moorage.cluster.resources import NAMESPACES, PODS, Resource, ResourcePath
 from moorage.cluster.status_errors import BadRequestError, MethodNotAllowedError
 from moorage.cluster.store import key_of
@@ -18,6 +22,7 @@ from moorage.controllers.objects import Object
 from moorage.serve.rest import lists, reads, requests, responses
 from moorage.serve.rest.lists import ListPage
 
+T = TypeVar("T")
 _MODES = (field_validation.IGNORE, field_validation.STRICT, field_validation.WARN)
 _MAX_MANAGER = 128
 
@@ -27,6 +32,12 @@ class WriteRequests:
 
     def __init__(self, api: ApiServer) -> None:
         self._api = api
+        # One thread: with more of them, requests without rules would wait longer for Python's lock.
+        self._rule_thread = ThreadPoolExecutor(max_workers=1)
+
+    def close(self) -> None:
+        """Evaluate no further rules."""
+        self._rule_thread.shutdown(wait=False, cancel_futures=True)
 
     async def post(self, request: web.Request, path: ResourcePath) -> web.Response:
         """Create an object, bind or evict a pod."""
@@ -52,12 +63,11 @@ class WriteRequests:
         read = self._checked(
             request, path.resource, read, warnings, await requests.read_duplicates(request)
         )
-        obj = responses.to_storage(path.resource, read)
-        created = self._api.create(
-            responses.storage_resource(path.resource),
-            obj,
-            manager=_manager(request),
-            dry_run=dry_run,
+        stored_as, manager = responses.storage_resource(path.resource), _manager(request)
+        # The name is generated before the rules of the object may be deferred.
+        obj = self._api.with_name(stored_as, responses.to_storage(path.resource, read))
+        created = await self._with_rules(
+            lambda: self._api.create(stored_as, obj, manager=manager, dry_run=dry_run)
         )
         return await self._respond(path.resource, created, 201, warnings)
 
@@ -83,7 +93,11 @@ class WriteRequests:
         stored_as, part = responses.storage_resource(path.resource), path.subresource
         self._api.store.get(stored_as, *path.key)  # raises NotFoundError
         update.check_versioned(path.resource, obj)
-        new = self._api.update(stored_as, obj, subresource=part, manager=manager, dry_run=dry_run)
+        new = await self._with_rules(
+            lambda: self._api.update(
+                stored_as, obj, subresource=part, manager=manager, dry_run=dry_run
+            )
+        )
         return await self._respond(path.resource, new, warnings=warnings)
 
     async def patch(self, request: web.Request, path: ResourcePath) -> web.Response:
@@ -103,13 +117,15 @@ class WriteRequests:
         checked_as = scale.SCALES if path.subresource == "scale" else stored_as
         if stored_as is not path.resource and isinstance(change.body, dict):
             change = change._replace(body=responses.to_storage(path.resource, change.body))
-        new, created = patch.patch(self._api, path._replace(resource=stored_as), change)
-        return await self._respond(
-            scale.SCALES if path.subresource == "scale" else path.resource,
-            new,
-            201 if created else 200,
-            warnings,
-        )
+        stored_path = path._replace(resource=stored_as)
+
+        def perform() -> tuple[Object, bool]:
+            warnings.clear()  # It may be repeated.
+            return patch.patch(self._api, stored_path, change)
+
+        new, created = await self._with_rules(perform)
+        shown_as = scale.SCALES if path.subresource == "scale" else path.resource
+        return await self._respond(shown_as, new, 201 if created else 200, warnings)
 
     async def delete(self, request: web.Request, path: ResourcePath) -> web.Response:
         """Delete an object, or all objects that a selector matches."""
@@ -142,6 +158,19 @@ class WriteRequests:
         await store.wait_until_durable()
         encoding = reads.accepted_format(request, path.resource).encoding
         return responses.raw(responses.list_body(path.resource, page, encoding), encoding)
+
+    async def _with_rules(self, perform: Callable[[], T]) -> T:
+        """Perform a write; expensive rules of custom resources are evaluated in a thread.
+
+        If the stored object changes meanwhile, they are evaluated again.
+        """
+        loop = asyncio.get_running_loop()
+        while True:
+            try:
+                with self._api.rules.deferring():
+                    return perform()
+            except DeferredRules as deferred:
+                await loop.run_in_executor(self._rule_thread, deferred.evaluate)
 
     async def _succeed(self, status: int = 200) -> web.Response:
         await self._api.store.wait_until_durable()
