@@ -315,3 +315,30 @@ def test_a_set_of_a_live_cluster_does_not_get_pods_that_a_quota_refuses():
     expanded = expansion(manifests.read([node(), quota(pods="2"), owner, *pods]).everything)
     assert sum(obj.kind == "Pod" for obj in expanded.objects) == 2
     assert [each[:4] for each in expanded.refusals] == [("ReplicaSet", "team", "web", 1)]
+
+
+def test_a_claim_grows_within_the_quota():
+    def claim(size, **spec):
+        storage = {"requests": {"storage": size}}
+        return {
+            "apiVersion": "v1",
+            "kind": "PersistentVolumeClaim",
+            "metadata": {"name": "data", "namespace": "team"},
+            "spec": {"accessModes": ["ReadWriteOnce"], "resources": storage, **spec},
+        }
+
+    fast = {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "StorageClass",
+        "metadata": {"name": "fast"},
+        "provisioner": "moorage.dev/disk",
+        "allowVolumeExpansion": True,
+    }
+    sim = Simulation([fast, quota(requests_storage="5Gi"), claim("2Gi", storageClassName="fast")])
+    sim.run()
+    bound = sim.read("PersistentVolumeClaim", "team", "data")["spec"]
+    sim.update(claim("4Gi", **{k: v for k, v in bound.items() if k != "resources"}))
+    with pytest.raises(Exception, match=r"requested: requests\.storage=2Gi, used"):
+        sim.update(claim("6Gi", **{k: v for k, v in bound.items() if k != "resources"}))
+    found = sim.read("ResourceQuota", "team", "q")
+    assert found["status"]["used"] == {"requests.storage": "4Gi"}

@@ -156,6 +156,7 @@ class ApiServer:
             case _:
                 obj = self._completed(resource, deep_copy(obj), before.object)
                 new = update.update_object(resource, before.object, obj)
+        quotas = quota.charged_by_update(self.store, resource, subresource, before.object, new)
         if managed is not None:
             new = {**new, "metadata": {**new["metadata"], "managedFields": managed}}
         elif resets and not subresource:
@@ -165,7 +166,12 @@ class ApiServer:
             owner = FieldManager(manager or "unknown", "Update", subresource)
             rules = self.merge_rules(resource)
             new = apply.record_update(before.object, new, owner, self.store.clock(), rules)
-        return new if dry_run else self._write(resource, new)
+        if dry_run:
+            return new
+        written = self._write(resource, new)
+        for each in quotas:
+            self.store.update(RESOURCE_QUOTAS, each)
+        return written
 
     def _completed(self, resource: Resource, obj: Object, before: Object | None = None) -> Object:
         """A custom resource with the defaults of its schema; raises InvalidError."""

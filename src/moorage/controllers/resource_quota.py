@@ -1,4 +1,4 @@
-"""ResourceQuota: what the objects of a namespace use, and what a new object would add.
+"""ResourceQuota: what the objects of a namespace use, and what a new or larger one would add.
 
     pods, services, configmaps, ...         numbers of objects; pods that ended do not count
     count/NAME.GROUP                        objects of any kind
@@ -92,6 +92,16 @@ def usage(obj: Object, definitions: Iterable[Object] = ()) -> Usage:
         case "resource.k8s.io/ResourceClaim":
             used |= _device_usage(obj)
     return used
+
+
+def growth(obj: Object, before: Object, definitions: Iterable[Object] = ()) -> Usage:
+    """What an update adds to the usage; less of one thing makes no room for another."""
+    old = usage(before, definitions)
+    return {
+        name: more
+        for name, amount in usage(obj, definitions).items()
+        if (more := amount - old.get(name, 0)) > 0
+    }
 
 
 def resource_name(kind: str, definitions: Iterable[Object]) -> str:
@@ -286,17 +296,24 @@ def has_fallen(old: Object, new: Object) -> bool:
     )
 
 
-# New objects -----------------------------------------------------------------------------------
+# New and updated objects -------------------------------------------------------------------------
 
 
-def charged(quota: Object, obj: Object, definitions: Iterable[Object]) -> tuple[Object, str]:
-    """The quota with a new object counted, and why the object is refused, if it is."""
+def charged(
+    quota: Object, obj: Object, definitions: Iterable[Object], before: Object | None = None
+) -> tuple[Object, str]:
+    """The quota with an object counted, and why the object is refused, if it is.
+
+    Of an update of `before`, what it adds is counted.
+    """
     hard = amounts(objects.status(quota).get("hard"))
     if not matches_scopes(quota, obj):
         return quota, ""
     if why := unstated(quota, obj, hard):
         return quota, why
-    added = limited(usage(obj, definitions), hard)
+    definitions = list(definitions)
+    every = usage(obj, definitions) if before is None else growth(obj, before, definitions)
+    added = limited(every, hard)
     if not added:
         return quota, ""
     used = {**dict.fromkeys(hard, 0), **amounts(objects.status(quota).get("used"))}

@@ -128,6 +128,18 @@ class Quotas:
                 return why
         return ""
 
+    def update_refusal(self, old: KubeObject, new: KubeObject) -> str:
+        """Why an update is refused: what it adds exceeds a quota."""
+        before, document = _view(old), _view(new)
+        for quota in self._by_namespace.get(new.namespace, {}).values():
+            if resource_quota.matches_scopes(quota.document, document):
+                added = resource_quota.growth(document, before)
+                added = resource_quota.limited(added, quota.hard)
+                why = resource_quota.exceeded(quota.document, added, quota.used, quota.hard)
+                if why:
+                    return why
+        return ""
+
     def observe(self, obj: KubeObject | Object) -> None:
         """An object was added or changed."""
         if isinstance(obj, Pod):

@@ -154,7 +154,10 @@ class Simulation:
                 raise status_errors.not_found(RESOURCE_OF[type(new)], new.name)
             self._check_default(new)
             (completed,) = defaults.complete([self.cluster.merged(new)], known=self._classes())
-            _check_update(self.cluster.existing(type(completed), completed.key), completed)
+            old = self.cluster.existing(type(completed), completed.key)
+            _check_update(old, completed)
+            if why := self._controllers.host.quotas.update_refusal(old, completed):
+                raise status_errors.forbidden(RESOURCE_OF[type(completed)], completed.name, why)
             self.cluster.update(_checked(completed))
         self._quiescence.changed(may_help_pods=True)
 

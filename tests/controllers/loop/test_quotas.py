@@ -164,3 +164,31 @@ def test_a_job_does_not_count_refused_pods_as_active(world):
     world.create("Job", "batch", spec={"parallelism": 3, "template": template})
     world.run(2)
     assert world.get("Job", "batch")["status"]["active"] == 1
+
+
+def test_a_claim_grows_within_the_quota(world):
+    world.create("StorageClass", "fast", provisioner="moorage.dev/disk", allowVolumeExpansion=True)
+    quota(world, requests_storage="5Gi", persistentvolumeclaims="1")
+    spec = {"accessModes": ["ReadWriteOnce"], "storageClassName": "fast"}
+    sizes = [{"requests": {"storage": f"{size}Gi"}} for size in (2, 4, 6)]
+    world.create("PersistentVolumeClaim", "data", spec={**spec, "resources": sizes[0]})
+    world.run(5)
+    world.change("PersistentVolumeClaim", "data", resources=sizes[1])
+    assert used(world)["requests.storage"] == "4Gi"
+    with pytest.raises(ForbiddenError) as error:
+        world.change("PersistentVolumeClaim", "data", resources=sizes[2])
+    assert str(error.value) == (
+        'persistentvolumeclaims "data" is forbidden: exceeded quota: q, requested: '
+        "requests.storage=2Gi, used: requests.storage=4Gi, limited: requests.storage=5Gi"
+    )
+    world.annotate("PersistentVolumeClaim", "data", owner="me")  # It adds nothing.
+
+
+def test_a_service_gets_ports_within_the_quota(world):
+    quota(world, services_nodeports="1")
+    ports = [{"name": name, "port": number} for number, name in enumerate(("a", "b"), start=80)]
+    world.create("Service", "web", spec={"ports": ports})
+    with pytest.raises(ForbiddenError, match=r"requested: services\.nodeports=2"):
+        world.change("Service", "web", type="NodePort")
+    world.change("Service", "web", type="NodePort", ports=ports[:1])
+    assert used(world)["services.nodeports"] == "1"

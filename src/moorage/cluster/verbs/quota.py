@@ -1,9 +1,16 @@
-"""Quota: refuse a new object that would exceed a ResourceQuota of its namespace."""
+"""Quota: refuse an object, or an update, that would exceed a ResourceQuota of its namespace."""
 
 from collections.abc import Iterable
 
 from moorage.cluster import status_errors
-from moorage.cluster.resources import DEFINITIONS, RESOURCE_QUOTAS, Resource
+from moorage.cluster.resources import (
+    DEFINITIONS,
+    PERSISTENT_VOLUME_CLAIMS,
+    PODS,
+    RESOURCE_QUOTAS,
+    SERVICES,
+    Resource,
+)
 from moorage.cluster.store import Store, key_of
 from moorage.controllers import objects, resource_quota
 from moorage.controllers.objects import Object
@@ -22,8 +29,23 @@ def counted(store: Store, resources: Iterable[Resource], quota: Object) -> Objec
     return resource_quota.counted(quota, found.values(), store.each(DEFINITIONS))
 
 
-def charged_quotas(store: Store, resource: Resource, obj: Object) -> list[Object]:
-    """The quotas with a new object counted; raises ForbiddenError.
+# Kinds whose updates are charged, by subresource: claims grow, services get ports.
+_UPDATES = {"": (PERSISTENT_VOLUME_CLAIMS, SERVICES), "resize": (PODS,)}
+
+
+def charged_by_update(
+    store: Store, resource: Resource, subresource: str, before: Object, new: Object
+) -> list[Object]:
+    """The quotas with what an update adds; raises ForbiddenError."""
+    if resource not in _UPDATES.get(subresource, ()):
+        return []
+    return charged_quotas(store, resource, new, before)
+
+
+def charged_quotas(
+    store: Store, resource: Resource, obj: Object, before: Object | None = None
+) -> list[Object]:
+    """The quotas with an object counted, or an update of `before`; raises ForbiddenError.
 
     The controller corrects them later: an object may be refused after all, or be deleted.
     """
@@ -33,8 +55,9 @@ def charged_quotas(store: Store, resource: Resource, obj: Object) -> list[Object
     for each in store.each(RESOURCE_QUOTAS):
         if objects.namespace(each) != objects.namespace(obj):
             continue
-        charged, why = resource_quota.charged(each, obj, store.each(DEFINITIONS))
-        if why and store.find(resource, *key_of(obj)) is None:
+        charged, why = resource_quota.charged(each, obj, store.each(DEFINITIONS), before)
+        # A new object of an existing name is refused for its name.
+        if why and (before is not None or store.find(resource, *key_of(obj)) is None):
             raise status_errors.forbidden(resource, obj["metadata"]["name"], why)
         if charged is not each:
             found.append(charged)
