@@ -92,9 +92,9 @@ def here(tmp_path, monkeypatch):
             id="a file instead of a folder",
         ),
         pytest.param(
-            ["-f", "strange.yaml"],
-            'strange.yaml, document 1: no matches for kind "Boat" in version "sea/v1"',
-            id="an unknown kind",
+            ["-f", "twice.yaml"],
+            "twice.yaml, document 2, Node n: is already defined in twice.yaml, document 1",
+            id="an object that is there twice",
         ),
         pytest.param(
             ["-f", "wrong.yaml"],
@@ -105,8 +105,8 @@ def here(tmp_path, monkeypatch):
 )
 def test_bad_input_is_one_line(run, here, options, text):
     (here / "short").write_text("abc\n")
-    boat = {"apiVersion": "sea/v1", "kind": "Boat", "metadata": {"name": "b"}}
-    (here / "strange.yaml").write_text(yaml.safe_dump(boat))
+    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}}
+    (here / "twice.yaml").write_text(yaml.safe_dump_all([node, node]))
     wrong = {
         "apiVersion": "v1",
         "kind": "Pod",

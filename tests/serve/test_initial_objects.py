@@ -1,8 +1,21 @@
-"""Objects that the server itself writes at its start."""
+"""Objects that the server itself writes at its start, and those of files."""
 
-from moorage.cluster.resources import COMPONENT_STATUSES
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from tests.controllers.loop.conftest import World
+
+from moorage import Simulation
+from moorage.api import manifests
+from moorage.api.node import Node
+from moorage.api.pod import Pod
+from moorage.cluster.resources import COMPONENT_STATUSES, NODES
+from moorage.expansion import node_defaults
 from moorage.serve import initial_objects
 from moorage.serve.server import open_api
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 def test_statuses_of_components_follow_what_this_process_runs():
@@ -32,3 +45,47 @@ def test_what_a_quota_refuses_is_reported_and_left_out():
         f'file, document {i}: configmaps "{name}" is forbidden: exceeded quota: q'
         for i, name in ((1, "a"), (2, "b"))
     ]
+
+
+def test_a_kind_that_is_not_served_is_reported_and_left_out():
+    api = open_api(None)
+    settings = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "Configuration"}
+    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}}
+    warnings = []
+    found = [("a.yaml", settings), ("b.yaml", node)]
+    assert initial_objects.add_objects(api, found, warnings.append) == 1
+    assert warnings == [
+        'a.yaml: no matches for kind "Configuration" in version "kubescheduler.config.k8s.io/v1": '
+        "it is left out"
+    ]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param("demo", id="a folder with all kinds of workloads"),
+        pytest.param("gangs", id="a folder with pod groups and a configuration"),
+        pytest.param("devices", id="device claims"),
+        pytest.param("stateful", id="claims of a StatefulSet"),
+        pytest.param("scenarios/rollout.yaml", id="the cluster of a scenario, with a pool"),
+        pytest.param("scenarios/hour.yaml", id="pools of a scenario"),
+    ],
+)
+def test_the_same_files_are_read_as_by_simulate(name):
+    path = EXAMPLES / name
+    manifest = manifests.load([path], "strict")
+    manifest.objects, _ = node_defaults.complete(manifest.objects)
+    sim = Simulation(manifest.everything)
+    sim.run(30)
+    found, _ = manifests.load_whole([path], "strict")
+    node_defaults.complete_documents(found)
+    world = World()
+    initial_objects.add_objects(world.api, found)
+    world.run(30)
+    nodes = {obj["metadata"]["name"]: obj for obj in world.store.each(NODES)}
+    simulated = {obj.name: obj for obj in sim.objects if isinstance(obj, Node)}
+    assert nodes.keys() == simulated.keys() != set()
+    for node, obj in simulated.items():
+        assert nodes[node]["metadata"].get("labels", {}) == obj.labels
+    pods = Counter(pod["metadata"]["namespace"] for pod in world.all("Pod"))
+    assert pods == Counter(obj.namespace for obj in sim.objects if isinstance(obj, Pod))

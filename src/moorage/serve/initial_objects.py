@@ -112,7 +112,8 @@ def add_objects(
 ) -> int:
     """Create the objects except those that exist; returns the number of new ones.
 
-    `warn` is called for each object that admission refuses, as a quota does.
+    `warn` is called for each object that admission refuses, as a quota does, and for each of a kind
+    that is not served.
     """
     waiting = sorted(
         (each for each in _with_pools(found) if each[1]["kind"] not in SKIPPED_KINDS),
@@ -196,11 +197,15 @@ def _is_added(
     warn: Callable[[str], None],
 ) -> bool:
     """Create an object; whether it is new, and admitted."""
+    resource = api.registry.of(obj)
+    if resource is None:  # A folder may hold a scheduler's configuration; `simulate` skips it too.
+        kind, version = obj["kind"], obj.get("apiVersion")
+        warn(f'{origin}: no matches for kind "{kind}" in version "{version}": it is left out')
+        return False
     meta: Any = obj.get("metadata")
     if not isinstance(meta, dict):
         raise ManifestError(f"{origin}, {obj['kind']}, metadata: is missing")
     try:
-        resource = api.resource_of(obj)
         namespace = str(meta.get("namespace") or "default") if resource.namespaced else ""
         if namespace and api.store.find(NAMESPACES, "", namespace) is None:
             api.create(NAMESPACES, {"metadata": {"name": namespace}})

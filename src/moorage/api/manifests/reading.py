@@ -246,12 +246,16 @@ class DocumentReader:
         if error := guards.field_error(obj):
             subject = errors.subject(kind.name, dump(obj))
             raise errors.invalid_field(origin, subject, (error.field, error.message))
-        first = self.manifest.origins.setdefault((kind.name, namespace, meta.name), origin)
-        if first is not origin:
-            subject = f"{kind.name} {f'{namespace}/' if namespace else ''}{meta.name}"
-            raise ManifestError(f"{origin}, {subject}: is already defined in {first}")
+        self._check_new(origin, kind.name, namespace, meta.name)
         workload = kind.name in WORKLOADS
         (self.manifest.workloads if workload else self.manifest.objects).append(obj)
+
+    def _check_new(self, origin: Origin, kind: str, namespace: str, name: str) -> None:
+        """Reject a second object of the same kind and name."""
+        first = self.manifest.origins.setdefault((kind, namespace, name), origin)
+        if first is not origin:
+            subject = f"{kind} {f'{namespace}/' if namespace else ''}{name}"
+            raise ManifestError(f"{origin}, {subject}: is already defined in {first}")
 
     def _with_name(self, origin: Origin, obj: KubeObject, kind: Kind) -> KubeObject:
         meta = obj.metadata
@@ -290,6 +294,10 @@ class WholeDocumentReader(DocumentReader):
             if known is not None and self._converted(origin, document, known) is not None:
                 self._check(origin, document, kind)
             whole = {**_normalize(document), "apiVersion": api_version, "kind": kind}
+            meta = whole.get("metadata")
+            if known is not None and isinstance(meta, dict) and (name := meta.get("name")):
+                namespace = (meta.get("namespace") or "default") if known.namespaced else ""
+                self._check_new(origin, kind, namespace, name)
             self.found.append((str(origin), whole))
         else:
             super().read(origin, document, api_version, kind)
