@@ -71,9 +71,17 @@ class ViewCache:
         return views
 
     def _for_once(self, template: PodTemplate) -> TemplateViews:
-        plugins, reads = self._read_before(template)
-        key = (self._nodes, *[plugin.name for plugin in plugins], *reads)
-        views = self._seen_once.get(key)
+        reads = self._node_reads(template)
+        key: tuple[Hashable, ...] = (self._nodes, reads)
+        try:
+            views = self._seen_once.get(key)
+        except TypeError:  # Unhashable: `_read_before` names the plugin.
+            views = None
+        if views is None:
+            plugins, reads = self._read_before(reads)
+            if len(plugins) < len(self._by_node):
+                key = (self._nodes, reads, *[plugin.name for plugin in plugins])
+                views = self._seen_once.get(key)
         if views is None:
             by_node = self._find(plugins, reads, template)
             views = TemplateViews(self._profile, template, by_node, None)
@@ -84,15 +92,19 @@ class ViewCache:
             self._seen_once.move_to_end(key)
         return views
 
-    def _read_before(self, template: PodTemplate) -> tuple[list[Any], list[Hashable]]:
-        """The plugins that read of the template what they have read of others, and what.
+    def _read_before(
+        self, all_reads: tuple[Hashable, ...]
+    ) -> tuple[list[Any], tuple[Hashable, ...]]:
+        """The plugins that read of a template what they have read of others, and what.
 
         A pod of a DaemonSet names its node. Views for what is never read again are not worth it.
         """
-        known, plugins, reads = self._known_reads, [], []
+        known = self._known_reads
+        plugins: list[Any] = []
+        reads: list[Hashable] = []
         if len(known) > MOST_KNOWN_READS:
             known.clear()
-        for plugin, read in zip(self._by_node, self._node_reads(template), strict=True):
+        for plugin, read in zip(self._by_node, all_reads, strict=True):
             try:
                 mark = hash((plugin.name, read))
             except TypeError as unhashable:
@@ -103,7 +115,7 @@ class ViewCache:
                 reads.append(read)
             else:
                 known.add(mark)
-        return plugins, reads
+        return plugins, tuple(reads)
 
     def by_node(self, template: PodTemplate) -> dict[str, PluginViews]:
         """The views of plugins that read node objects only."""
