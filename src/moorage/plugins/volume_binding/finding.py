@@ -9,12 +9,11 @@ What is wrong with a node is an integer, in which each of Kubernetes' four reaso
 """
 
 from collections.abc import Mapping, Sequence
-from functools import partial
-from operator import attrgetter
+from functools import partial, reduce
+from operator import and_, attrgetter
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from moorage import plugin as mp
 from moorage.plugins.volume_binding import accessible_nodes
@@ -133,49 +132,61 @@ def find_all(cluster: mp.Cluster, claims: PodClaims) -> Ints:
 
 def _find_delayed_all(cluster: mp.Cluster, claims: PodClaims) -> Ints:
     table, delayed = cluster.table, claims.delayed
-    open_ = np.ones(table.capacity, dtype=np.bool_)
     selected = [each for each in delayed if each.selected_node is not None]
-    for each in selected:
-        open_ &= table.named([each.selected_node or ""])
     classes = {each.claim.key: each for each in delayed}
     others = in_order([each.claim for each in delayed if each.selected_node is None])
-    missing: list[tuple[Delayed, mp.Mask]] = [(each, open_) for each in selected]
-    unsure = np.zeros(table.capacity, dtype=np.bool_)
-    if (open_ & table.active).any():
-        for i, claim in enumerate(others):
-            without, doubtful = _unmatched(cluster, claim, others[:i])
-            missing.append((classes[claim.key], without & open_))
-            unsure |= doubtful & open_
-    problems = np.where(open_, 0, NOT_FOUND)
-    for each, rows in missing:
-        rows = rows & (problems == 0)
+    problems = np.zeros(table.capacity, dtype=np.int64)
+    unsure: mp.Mask | None = None
+    if selected:
+        open_ = reduce(and_, [table.named([each.selected_node or ""]) for each in selected])
+        problems[~open_] = NOT_FOUND
+        if not (open_ & table.active).any():
+            others = []
+    # The claims that may need a new volume, and the rows where they do; None stands for all.
+    missing: list[tuple[Delayed, mp.Mask | None]] = [(each, None) for each in selected]
+    for i, claim in enumerate(others):
+        unmatched, doubtful = _unmatched(cluster, claim, others[:i])
+        missing.append((classes[claim.key], unmatched))
+        if doubtful is not None:
+            unsure = doubtful if unsure is None else unsure | doubtful
+    if unsure is not None:
+        unsure &= problems == 0
+    for each, without in missing:
+        rows = problems == 0
+        if without is not None:
+            rows &= without
         if rows.any():
-            problems[rows] = can_provision_all(cluster, each)[rows]
-    for row in np.flatnonzero(unsure & table.active).tolist():
-        problems[row] = _find_delayed(cluster, delayed, table.info(row).node).problems
+            lacking = can_provision_all(cluster, each)
+            problems[rows] = lacking if isinstance(lacking, int) else lacking[rows]
+    if unsure is not None:
+        for row in np.flatnonzero(unsure & table.active).tolist():
+            problems[row] = _find_delayed(cluster, delayed, table.info(row).node).problems
     return problems
 
 
 def _unmatched(
     cluster: mp.Cluster, claim: Claim, before: list[Claim]
-) -> tuple[mp.Mask, NDArray[np.bool_]]:
-    """The rows without a volume for a claim, and those where it depends on the other claims."""
+) -> tuple[mp.Mask, mp.Mask | None]:
+    """The rows without a volume for a claim, and those where it depends on the other claims.
+
+    None: it depends on them nowhere.
+    """
     required = requirements_of(claim)
-    everywhere = np.ones(cluster.table.capacity, dtype=np.bool_)
     by_hand = reserved(cluster, claim, required)
     if by_hand and claim in before:
-        return everywhere, everywhere  # A claim that is used twice may have it already.
+        everywhere = np.ones(cluster.table.capacity, dtype=np.bool_)
+        return everywhere, everywhere.copy()  # A claim that is used twice may have it already.
     if by_hand:
         reached = accessible_nodes.masks(cluster).of(
             accessible_nodes.of_affinity(by_hand[0].spec.node_affinity)
         )
-        return ~reached, ~everywhere
+        return ~reached, None
     suits = partial(VolumeRequirements.suits, required)
     free = (required.storage_class, "")
     counts = cluster.derived(volume_index).counts(free, required, suits)
     rivals = sum(mp.claims.class_of(each) == required.storage_class for each in before)
     # With more volumes than earlier claims, one is left whatever these take.
-    return counts == 0, (counts > 0) & (counts <= rivals)
+    return counts == 0, (counts > 0) & (counts <= rivals) if rivals else None
 
 
 # Existing volumes
@@ -292,11 +303,11 @@ def can_provision(
     return NO_ROOM
 
 
-def can_provision_all(cluster: mp.Cluster, delayed: Delayed) -> mp.Mask:
-    """For every row, what keeps a volume from being provisioned there."""
+def can_provision_all(cluster: mp.Cluster, delayed: Delayed) -> Ints | int:
+    """For every row, what keeps a volume from being provisioned there; a number for all rows."""
     storage_class = delayed.storage_class
     if not _has_provisioner(storage_class):
-        return np.full(cluster.table.capacity, NOT_FOUND, dtype=np.int64)
+        return NOT_FOUND
     within = accessible_nodes.masks(cluster).of(accessible_nodes.of_topologies(storage_class))
     problems = np.where(within, 0, NOT_FOUND)
     size = _required_size(cluster, delayed)

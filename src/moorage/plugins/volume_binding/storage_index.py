@@ -75,7 +75,14 @@ class NodeCounts:
                 if not values[value]:
                     del values[value]
         if self._cursor.is_current and len(self._counts) == self._table.capacity:
-            self._counts[self._masks.of(nodes)] += change
+            if key is None:
+                self._counts[self._masks.of(nodes)] += change
+            else:
+                column = self._table.label(key)
+                for _, value in nodes.labels or ():
+                    code = column.code_of.get(value)
+                    if code is not None:
+                        self._counts[column.codes == code] += change
         else:
             self._cursor.restart()  # Nodes have changed, so the next `counts` counts all rows.
 
