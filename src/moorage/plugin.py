@@ -129,8 +129,6 @@ from moorage.framework.status import (
     Mask,
     Narrowed,
     Scores,
-    ScoresByGroup,
-    SparseScores,
     Status,
     Verdicts,
     only_nodes,
@@ -155,6 +153,7 @@ from moorage.nodes.changes import FEW_ROWS, Cursor, RowLog
 from moorage.nodes.columns import Column, UsageColumn
 from moorage.nodes.counters import TermCounter
 from moorage.nodes.domains import DomainSums, DomainView, EligibleRows, RowView, few_rows_in
+from moorage.nodes.groups import GroupKey, Groups, IsCounted
 from moorage.nodes.hypothetical import HypotheticalRows, NumberedUsages
 from moorage.nodes.inclusion import Inclusion
 from moorage.nodes.info import NodeInfo
@@ -227,14 +226,17 @@ __all__ = [
     "EmitEvent",
     "Events",
     "ExactDeviceRequest",
+    "GroupKey",
     "GroupPlacement",
     "GroupTrial",
+    "Groups",
     "Hint",
     "HostPort",
     "HypotheticalNode",
     "HypotheticalRows",
     "HypotheticalVerdicts",
     "Inclusion",
+    "IsCounted",
     "KubeObject",
     "LabelColumn",
     "LabelSelector",
@@ -294,10 +296,8 @@ __all__ = [
     "RowView",
     "Rows",
     "Scores",
-    "ScoresByGroup",
     "ScoringStrategy",
     "Service",
-    "SparseScores",
     "StateKey",
     "StatefulSet",
     "Status",

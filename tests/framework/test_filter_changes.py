@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from moorage.errors import PluginError
-from moorage.framework.points import ByMax, Depends
-from moorage.framework.status import SKIP, SUCCESS, ScoresByGroup, SparseScores, unschedulable
+from moorage.framework.points import Depends
+from moorage.framework.status import SKIP, SUCCESS, unschedulable
 from moorage.testing import make_pod
 
 POD = make_pod("p")
@@ -110,75 +110,3 @@ def test_all_nodes_are_filtered_again_after_an_error(run, watch):
     watch.raises = False
     assert run() == set(NODES) - {"n1"}
     assert sorted(watch.calls) == sorted(NODES)
-
-
-class Preferring:
-    """Scores some rows higher than others."""
-
-    name = "Preferring"
-    depends = Depends.PLACEMENTS
-    normalizer = ByMax()
-
-    raw = np.zeros(0, dtype=np.int64)
-
-    def score(self, state, pod, node):
-        return self.raw.item(node.row)
-
-    def score_all(self, state, pod, table):
-        return self.raw[: len(table)]
-
-
-class PreferringCompact(Preferring):
-    def score_compact(self, state, pod):
-        scores, kinds = np.unique(self.raw, return_inverse=True)
-        return ScoresByGroup(scores, np.bincount(kinds), kinds)
-
-
-class PreferringFewRows(Preferring):
-    rest = 0
-
-    def score_compact(self, state, pod):
-        rows = np.flatnonzero(self.raw != self.rest).tolist()
-        return SparseScores({row: self.raw.item(row) for row in rows}, self.rest)
-
-
-class Base:
-    """Cached scores: the higher the row, the lower the score."""
-
-    name = "Base"
-    depends = Depends.NODE
-
-    def filter(self, state, pod, node):
-        return NO if node.name in ("n0", "n4") else SUCCESS
-
-    def score(self, state, pod, node):
-        return max(50 - int(node.name[1:]) // 3, 0)
-
-
-@pytest.mark.parametrize(
-    ("liked", "rest"),
-    [
-        pytest.param({}, 0, id="no row"),
-        pytest.param({7: 5}, 0, id="one row"),
-        pytest.param({7: 5, 8: 5, 30: 2}, 0, id="several rows"),
-        pytest.param({0: 9, 7: 5}, 0, id="the best row is infeasible"),
-        pytest.param({1: 0, 2: 0}, 4, id="all rows but a few"),
-        pytest.param({row: 1 + row % 2 for row in range(40)}, 0, id="all rows"),
-    ],
-)
-@pytest.mark.parametrize("brief", [PreferringCompact, PreferringFewRows])
-def test_compact_scores_equal_full_scores(bench, brief, liked, rest):
-    said = []
-    for kind in (Preferring, brief):
-        made = bench([Base, kind], nodes=NODES)
-        table = made.cluster.table
-        raw = np.full(table.capacity, rest, dtype=np.int64)
-        for number, points in liked.items():
-            raw[table.row_of[f"n{number}"]] = points
-        kind.raw, kind.rest = raw, rest
-        scored = made.run(POD).scored
-        rows = np.flatnonzero(scored.totals >= 0).tolist()
-        said.append(
-            (scored.totals.tolist(), list(scored.best()), [scored.parts.of(row) for row in rows])
-        )
-    assert said[0] == said[1]

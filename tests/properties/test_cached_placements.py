@@ -2,7 +2,8 @@
 
 A few pods are scheduled repeatedly while other pods and nodes are added, removed and changed. One
 profile lives through the whole history. For every decision another profile is built, and the
-table's counters are rebuilt. They must agree on every verdict, reason, score and total.
+table's counters are rebuilt. They must agree on every verdict, reason, score and total. So must a
+third one that also lives through the history and decides by groups of nodes where it can.
 """
 
 import pickle
@@ -14,18 +15,21 @@ import pytest
 from msgspec.structs import replace
 from tests.random_cluster import HOSTNAME, ZONE, RandomCluster
 
-from moorage import plugin
 from moorage.core.cycle import SchedulingCycle
 from moorage.framework.profile import Profile
-from moorage.framework.views import view
-from moorage.nodes import domains
+from moorage.framework.views import grouped, ranked_groups, row_sets, view
+from moorage.framework.views.grouped import GroupedScores
+from moorage.framework.views.totals import RowBlocks
+from moorage.nodes import domains, groups
 from moorage.nodes.template import Templates
 from moorage.nodes.usage import Usage
 from moorage.plugins.inter_pod_affinity import InterPodAffinity
+from moorage.plugins.inter_pod_affinity import filtering as affinity_filtering
 from moorage.plugins.inter_pod_affinity import scoring as affinity_scoring
 from moorage.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
 from moorage.plugins.node_resources_fit import NodeResourcesFit
 from moorage.plugins.pod_topology_spread import PodTopologySpread
+from moorage.plugins.pod_topology_spread import filtering as spread_filtering
 from moorage.plugins.pod_topology_spread import scoring as spread_scoring
 from moorage.testing import make_node
 
@@ -50,9 +54,9 @@ def profile(cluster):
     )
 
 
-def decide(cluster, pod, kept, templates):
+def decide(cluster, pod, kept, templates, *, by_group=False):
     cycle = SchedulingCycle(cluster, templates, {}, Random(0))
-    return cycle.decide(kept, pod, templates.of(pod), 0.0)
+    return cycle.decide(kept, pod, templates.of(pod), 0.0, by_group)
 
 
 def decide_anew(random_cluster, pod):
@@ -79,9 +83,34 @@ def contents(decision):
         parts["reasons"] = {row: filtered.status(row) for row in rows if not filtered.fits[row]}
     if scored is not None:
         parts["totals"] = scored.totals.tolist()
-        parts["scores"] = {row: scored.parts.of(row) for row in parts["fits"]}
+        parts["scores"] = {row: scored.scores(row) for row in parts["fits"]}
         parts["best"] = list(scored.best())
     return parts
+
+
+def check_by_group(decision, expected):
+    """Compare a decision by groups with another one; it has nothing of rows that do not fit."""
+    assert decision.status == expected.status
+    assert (decision.node, decision.feasible_count) == (expected.node, expected.feasible_count)
+    assert decision.rejected_by() == expected.rejected_by()
+    assert decision.pre.skipped == expected.pre.skipped
+    one, other = decision.scored, expected.scored
+    if other is None:
+        assert one is None
+        return
+    assert one.totals.tolist() == other.totals.tolist()
+    best = one.best()
+    assert [best[index] for index in range(len(best))] == list(other.best())
+    for count in (1, 3, 9):
+        rows = one.top(count, decision.row)
+        assert rows == other.top(count, decision.row)
+        assert [one.total(row) for row in rows] == [other.total(row) for row in rows]
+        # The order of plugins is the same, too.
+        scores = [[*one.scores(row).items()] for row in rows]
+        assert scores == [[*other.scores(row).items()] for row in rows]
+        for row, kept, now in zip(rows, one.kept(rows), scores, strict=True):
+            assert kept in (None, now)
+            one.keep(row, now)
 
 
 def place_another(random_cluster, pod, node):
@@ -109,11 +138,19 @@ class UniformCluster(RandomCluster):
             {
                 (view, "FEW_ROWS"): 2,
                 (domains, "LONGEST"): 3,
-                (affinity_scoring, "MOST_SPARSE_ROWS"): 2,
-                (spread_scoring, "MOST_GROUPS"): 8,
-                (plugin, "FEW_ROWS"): 1,
+                (spread_scoring, "FEW_SCORES"): 8,
+                (affinity_scoring, "MOST_DOMAINS"): 1,
+                (affinity_filtering, "MOST_DOMAINS"): 1,
+                (spread_filtering, "MOST_DOMAINS"): 1,
+                (groups, "ROW_COST"): 1,
+                (row_sets, "MOST_LISTED"): 1,
+                (ranked_groups, "MOST_LISTED"): 1,
+                (RowBlocks, "BLOCK"): 2,
             },
             id="small limits",
+        ),
+        pytest.param(
+            {(grouped, "MOST_GROUPS"): 3, (groups, "FEW_ROWS"): 0}, id="few groups and moves"
         ),
     ],
 )
@@ -124,6 +161,7 @@ def test_cached_decisions_equal_new_ones(seed, limits, kind, monkeypatch):
     rng = Random(seed)
     random_cluster = kind(rng)
     kept, saw = profile(random_cluster.cluster), Counter()
+    in_groups = profile(random_cluster.cluster)
     waiting = [random_cluster.incoming() for _ in range(WAITING)]
     for _ in range(120):
         if rng.randrange(3) == 0:
@@ -132,8 +170,15 @@ def test_cached_decisions_equal_new_ones(seed, limits, kind, monkeypatch):
             waiting[rng.randrange(WAITING)] = random_cluster.incoming()
         pod = rng.choice(waiting)
         decision = decide(random_cluster.cluster, pod, kept, random_cluster.templates)
-        assert contents(decision) == contents(decide_anew(random_cluster, pod))
+        anew = decide_anew(random_cluster, pod)
+        assert contents(decision) == contents(anew)
+        grouped_decision = decide(
+            random_cluster.cluster, pod, in_groups, random_cluster.templates, by_group=True
+        )
+        check_by_group(grouped_decision, anew)
+        saw["grouped"] += isinstance(grouped_decision.scored, GroupedScores)
         saw["scored" if decision.scored else "refused"] += 1
         if decision.node and rng.randrange(2):
             place_another(random_cluster, pod, decision.node)
     assert saw["scored"] > 20, saw
+    assert saw["grouped"] > 10 or limits, saw

@@ -359,14 +359,22 @@ class Scores:
         return len(node.name)
 
 
-class CompactScoresDiffer(Scores):
-    def score_compact(self, state, pod):
-        return mp.SparseScores({}, 1000)
+class ScoresOfGroupsDiffer(Scores):
+    def group_keys(self, state, pod):
+        return ()
+
+    def score_groups(self, state, pod, groups):
+        return np.full(len(groups), 1000)
 
 
-class CompactScoresOfNoKind(Scores):
-    def score_compact(self, state, pod):
-        return [1, 2, 3]
+class TooFewScoresOfGroups(ScoresOfGroupsDiffer):
+    def score_groups(self, state, pod, groups):
+        return []
+
+
+class GroupKeysOfNoKind(ScoresOfGroupsDiffer):
+    def group_keys(self, state, pod):
+        return "zone"
 
 
 class Filters:
@@ -375,6 +383,14 @@ class Filters:
 
     def filter(self, state, pod, node):
         return mp.SUCCESS
+
+
+class GroupsDiffer(Filters):
+    def group_keys(self, state, pod):
+        return ()
+
+    def filter_groups(self, state, pod, groups):
+        return np.zeros(len(groups), dtype=np.bool_)
 
 
 class ChangesBeyondTheTable(Filters):
@@ -443,9 +459,17 @@ class PreparesNothing(Filters):
         pytest.param(Raises(), "raised (Key|Value)Error", id="raises where a label is missing"),
         pytest.param(ColumnsByName(), "tuple of mp.Column", id="columns by name"),
         pytest.param(
-            CompactScoresDiffer(), "score_compact says .* score says", id="compact scores differ"
+            ScoresOfGroupsDiffer(),
+            "score says .* score_groups says",
+            id="scores of groups differ",
         ),
-        pytest.param(CompactScoresOfNoKind(), "which are no scores", id="a list as compact scores"),
+        pytest.param(
+            TooFewScoresOfGroups(), "with an entry per group", id="too few scores of groups"
+        ),
+        pytest.param(GroupKeysOfNoKind(), "not a tuple", id="a string as group keys"),
+        pytest.param(
+            GroupsDiffer(), "filter says .* filter_groups says", id="verdicts on groups differ"
+        ),
         pytest.param(ChangesBeyondTheTable(), "rows of the table", id="changes of no row"),
         pytest.param(SkipKeyUnhashable(), "something hashable", id="an unhashable skip key"),
         pytest.param(PreparesNothing(), r"must take \(template\)", id="prepare without arguments"),

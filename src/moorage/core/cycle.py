@@ -26,7 +26,6 @@ from moorage.framework.status import (
     SUCCESS,
     Code,
     Mask,
-    Scores,
     Status,
     error,
     summarize,
@@ -34,6 +33,7 @@ from moorage.framework.status import (
     unschedulable,
 )
 from moorage.framework.views.feasible import FeasibleRows
+from moorage.framework.views.grouped import GroupedScores
 from moorage.framework.views.nominated import NominatedPodsCheck
 from moorage.framework.views.pre_filters import PreFiltered
 from moorage.framework.views.rejections import RejectionCounts
@@ -75,7 +75,7 @@ class Decision(Struct, gc=False):
     # The rejected rows that a sampling walk visited; None if all rows were searched.
     rejected: RowArray | None = None
     feasible_count: int = 0
-    scored: Scored | None = None
+    scored: Scored | GroupedScores | None = None
 
     @property
     def message(self) -> str:
@@ -111,13 +111,7 @@ class Decision(Struct, gc=False):
 
     def best_rows(self, count: int) -> list[int]:
         """The rows with the highest totals, the selected one first."""
-        if self.scored is None:
-            return [self.row]
-        found, rows = [self.row], self.scored.first(count)
-        if self.row in rows:
-            rows.remove(self.row)
-        found += rows[: count - 1]
-        return found if len(found) == count else _fill(found, self.scored.totals, count)
+        return [self.row] if self.scored is None else self.scored.top(count, self.row)
 
 
 def _nominated_in_status(pod: Pod) -> str:
@@ -161,8 +155,18 @@ class SchedulingCycle:
         self._walk = sampling.Walk()
 
     @measured(DECIDE)
-    def decide(self, profile: Profile, pod: Pod, template: PodTemplate, now: float) -> Decision:
-        """Find the best node for a pod, or the reason why there is none."""
+    def decide(
+        self,
+        profile: Profile,
+        pod: Pod,
+        template: PodTemplate,
+        now: float,
+        by_group: bool = False,  # noqa: FBT001, FBT002 - `measured` passes positions
+    ) -> Decision:
+        """Find the best node for a pod, or the reason why there is none.
+
+        If it may be decided by groups of rows, what the decision has of single rows is the best.
+        """
         nodes = self._cluster.table.node_count
         if self.placement is not None:
             nodes = int(np.count_nonzero(self.placement & self._cluster.table.active_rows))
@@ -171,14 +175,16 @@ class SchedulingCycle:
             profile.meter.cycle_started(views)
         state = CycleState(self._cluster, template, now, below=views.state)
         decision = Decision(pod, profile, template, state, nodes, NOT_PRE_FILTERED)
-        repeated = views.repeat() if self._may_repeat(profile, pod) else None
-        if repeated is not None:
-            decision.pre, decision.filtered, decision.scored = repeated
-            decision.feasible_count = decision.filtered.count
-            self._select(decision, self._best(decision))
-            return decision
         try:
-            self._search(decision, views)
+            repeated = None
+            if self._may_repeat(profile, pod):
+                repeated = views.repeat() or (views.decide(state, pod) if by_group else None)
+            if repeated is None:
+                self._search(decision, views)
+            else:
+                decision.pre, decision.filtered, decision.scored = repeated
+                decision.feasible_count = decision.filtered.count
+                self._select(decision, self._best(decision))
         except PluginError as failure:
             decision.status = error(str(failure), failure.plugin)
         return decision
@@ -227,9 +233,10 @@ class SchedulingCycle:
         elif decision.feasible_count == 1:
             self._select(decision, int(np.flatnonzero(fits)[0]))
         else:
-            decision.scored = views.score(decision.state, decision.pod, fits)
+            scored = views.score(decision.state, decision.pod, fits)
             if self._extenders is not None:
-                decision.scored = self._extenders.prioritize(decision.pod, fits, decision.scored)
+                scored = self._extenders.prioritize(decision.pod, fits, scored)
+            decision.scored = scored
             self._select(decision, self._best(decision))
 
     # Which nodes are feasible
@@ -418,20 +425,3 @@ def filter_failure(filtered: FeasibleRows, rows: RowArray) -> Status | None:
 
 def _first_error(by_status: Sequence[tuple[Status, RowArray]]) -> Status | None:
     return next((status for status, _ in by_status if not status.is_rejected), None)
-
-
-def _fill(found: list[int], totals: Scores, count: int) -> list[int]:
-    """Add the next best rows until there are enough, as far as there are any."""
-    # Rows that were found are hidden for a moment, which is quicker than a copy.
-    hidden = [(row, totals.item(row)) for row in found]
-    totals[found] = -1
-    while len(hidden) < count:
-        row = int(totals.argmax())  # The first of the best.
-        total = totals.item(row)
-        if total < 0:
-            break
-        hidden.append((row, total))
-        totals[row] = -1
-    for row, total in hidden:
-        totals[row] = total
-    return [row for row, _ in hidden]

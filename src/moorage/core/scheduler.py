@@ -35,12 +35,13 @@ from moorage.framework.registry import Registry
 CONFIRM_SECONDS = 30.0
 # How many of the best nodes the journal keeps with their scores.
 BEST_KEPT = 3
-# How many rows' entries are cached: the best rows of a cycle are most often those of the next.
-MOST_CACHED = 64
 
 
 class Scheduler:
     """See the module."""
+
+    # Whether decisions may be made by groups of rows, if no reader looks at every row.
+    decides_by_group = True
 
     def __init__(
         self,
@@ -184,7 +185,7 @@ class Scheduler:
             return
         profile = self.profiles[pod.spec.scheduler_name]
         template = entry.template or self.templates.of(pod)
-        decision = self.cycle.decide(profile, pod, template, now)
+        decision = self.cycle.decide(profile, pod, template, now, self.decides_by_group)
         if profile.loops.new:
             for plugin, point, nodes in profile.loops.newly_slow():
                 self.journal.add(SlowPlugin(at=now, plugin=plugin, point=point, nodes=nodes))
@@ -245,14 +246,10 @@ def _best(decision: Decision) -> tuple[ScoredNode, ...]:
     scored = decision.scored
     if scored is None:
         return ()
-    cached, names = scored.parts.derived, decision.state.table.names
-    if len(cached) > MOST_CACHED:
-        cached.clear()
-    best: list[ScoredNode] = []
-    for row in decision.best_rows(BEST_KEPT):
-        known = cached.get(row)
+    rows, names, best = decision.best_rows(BEST_KEPT), decision.state.table.names, []
+    for row, known in zip(rows, scored.kept(rows), strict=True):
         if known is None:
-            known = ScoredNode(names[row], scored.totals.item(row), scored.parts.of(row))
-            cached[row] = known
+            known = ScoredNode(names[row], scored.total(row), scored.scores(row))
+            scored.keep(row, known)
         best.append(known)
     return tuple(best)

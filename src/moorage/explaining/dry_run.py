@@ -226,7 +226,7 @@ def _add_nodes(found: Explanation, decision: Decision) -> None:
     if decision.scored is not None:
         for name in found.feasible:
             row = table.row_of[name]
-            found.scores[name] = decision.scored.parts.of(row)
+            found.scores[name] = decision.scored.scores(row)
             found.totals[name] = int(decision.scored.totals[row])
         top = max(found.totals.values())
         found.best = [name for name in found.feasible if found.totals[name] == top]

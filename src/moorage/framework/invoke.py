@@ -28,8 +28,6 @@ from moorage.framework.status import (
     Mask,
     Narrowed,
     Scores,
-    ScoresByGroup,
-    SparseScores,
     Status,
     Verdicts,
     error,
@@ -38,6 +36,7 @@ from moorage.framework.status import (
 if TYPE_CHECKING:
     from moorage.framework.state import CycleState
     from moorage.framework.views.template import TemplateViews
+    from moorage.nodes.groups import GroupKey, Groups
     from moorage.nodes.info import NodeInfo
     from moorage.nodes.table import Rows
 
@@ -294,14 +293,34 @@ def _converted(method: PluginMethod, convert: Callable[[Any], T], returned: Any)
         raise method.failed(describe(wrong)) from wrong
 
 
-def score_compact(
+def group_keys(
     method: PluginMethod, state: "CycleState", pod: Pod
-) -> ScoresByGroup | SparseScores | None:
-    """The raw scores in a compact form, if the plugin has one for this pod."""
-    scores = method.call(state, pod)
-    if scores is None or isinstance(scores, ScoresByGroup | SparseScores):
+) -> "tuple[GroupKey, ...] | None":
+    """What rows have to agree in to be alike for a plugin; None if it does not tell."""
+    keys = method.call(state, pod)
+    if keys is None or isinstance(keys, tuple):
+        return keys
+    raise method.failed(f"group_keys returned {keys!r}, which is not a tuple")
+
+
+def filter_groups(
+    method: PluginMethod, state: "CycleState", pod: Pod, groups: "Groups"
+) -> list[bool]:
+    """Which groups fit."""
+    fits = method.call(state, pod, groups)
+    if isinstance(fits, list) and len(fits) == len(groups):
+        return fits
+    raise method.failed("filter_groups must return a list with an entry per group")
+
+
+def score_groups(
+    method: PluginMethod, state: "CycleState", pod: Pod, groups: "Groups"
+) -> list[int] | None:
+    """The raw scores of groups; None if the plugin skips the pod."""
+    scores = method.call(state, pod, groups)
+    if scores is None or (isinstance(scores, list) and len(scores) == len(groups)):
         return scores
-    raise method.failed(f"{method.method} returned {scores!r}, which are no scores")
+    raise method.failed("score_groups must return a list with an entry per group")
 
 
 def normalize_score(

@@ -46,15 +46,8 @@ if TYPE_CHECKING:
     from moorage.framework.events import Events
     from moorage.framework.post_filter import GroupTrial, NoFeasibleNode, PostFiltered
     from moorage.framework.state import CycleState
-    from moorage.framework.status import (
-        Mask,
-        Narrowed,
-        Scores,
-        ScoresByGroup,
-        SparseScores,
-        Status,
-        Verdicts,
-    )
+    from moorage.framework.status import Mask, Narrowed, Scores, Status, Verdicts
+    from moorage.nodes.groups import GroupKey, Groups
     from moorage.nodes.info import NodeInfo
     from moorage.nodes.pod_groups import GroupPlacement
     from moorage.nodes.table import Rows
@@ -303,11 +296,25 @@ class Contract(Protocol):
     def score_all(self, state: CycleState, pod: Pod, table: Rows) -> Scores:
         """The same for many rows."""
 
-    @method("Score", SCORE_ERROR)
-    def score_compact(self, state: CycleState, pod: Pod) -> ScoresByGroup | SparseScores | None:
-        """The same for the whole cluster in a compact form; None: call `score_all`.
+    @method()
+    def group_keys(self, state: CycleState, pod: Pod) -> tuple[GroupKey, ...] | None:
+        """What rows have to agree in for `filter` and `score` to say the same of them.
 
-        For a plugin with a normalizer that depends on PLACEMENTS.
+        For a plugin that depends on PLACEMENTS, with `filter_groups` if it filters, `score_groups`
+        and a normalizer if it scores. Called in every cycle after pre_filter, also if that returned
+        SKIP. None: this pod's rows have to be evaluated one by one.
+        """
+
+    @method("Filter", FILTER_ERROR)
+    def filter_groups(self, state: CycleState, pod: Pod, groups: Groups) -> list[bool]:
+        """Does the pod fit the rows of each group?"""
+
+    @method("Score", SCORE_ERROR)
+    def score_groups(self, state: CycleState, pod: Pod, groups: Groups) -> list[int] | None:
+        """The raw score of each group; None to skip the pod. Takes the place of pre_score, too.
+
+        The groups have all feasible rows. The normalizer's summary must not depend on how many rows
+        have a score.
         """
 
     @method("ScoreExtensionNormalize", NORMALIZE_ERROR)

@@ -7,7 +7,6 @@ ERROR: a failure is raised, and the framework names the plugin and fails that on
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import IntEnum
-from typing import NamedTuple
 
 import numpy as np
 from msgspec import Struct
@@ -97,26 +96,6 @@ def wait(seconds: float, *reasons: str) -> Status:
 def error(text: str, plugin: str = "") -> Status:
     """Trouble; for the framework, not for plugins, which raise instead."""
     return Status(Code.ERROR, (text,), plugin)
-
-
-class ScoresByGroup(NamedTuple):
-    """Raw scores of rows that fall into few groups: the score and the number of rows of each group,
-    and the group of every row."""
-
-    scores: Scores
-    sizes: NDArray[np.int64]
-    groups: NDArray[np.intp]
-
-
-class SparseScores(NamedTuple):
-    """Raw scores of a few rows, and the one score that all other rows have."""
-
-    scores: Mapping[int, int]
-    rest: int
-
-    def item(self, row: int) -> int:
-        """The score of a row, with the interface of an array."""
-        return self.scores.get(row, self.rest)
 
 
 class Narrowed(Struct, frozen=True):

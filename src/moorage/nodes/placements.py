@@ -6,7 +6,6 @@ time. So a plugin that keeps views puts them into `notes`, which are cleared whe
 is dropped, and requests them again when its note is gone.
 """
 
-from collections import OrderedDict
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -43,8 +42,6 @@ class Placements:
         self.classes = PodClasses()
         self.terms = TermCounters()
         self.notes: dict[Any, Any] = {}
-        # Values as large as views, by owner, the latest used last.
-        self._held: OrderedDict[Any, Any] = OrderedDict()
         self._table = table
         self._counters: dict[tuple[Clauses, bool], SelectorCounter] = {}
         self._index: SelectorIndex[SelectorCounter] = SelectorIndex()
@@ -104,19 +101,6 @@ class Placements:
         if len(self.notes) >= MOST_NOTES:
             self.notes.clear()
         self.notes[owner] = value
-
-    def hold(self, owner: Any, value: Any) -> None:
-        """Keep a value with an entry for every row, until too many others were used later."""
-        while len(self._held) >= self._most_views():
-            self._held.popitem(last=False)
-        self._held[owner] = value
-
-    def held(self, owner: Any) -> Any:
-        """The value of an owner, if it is still kept; the views it was made of may be dropped."""
-        found = self._held.get(owner)
-        if found is not None:
-            self._held.move_to_end(owner)
-        return found
 
     def touch(self, *used: DomainView | RowView | EligibleRows) -> None:
         """Mark kept views as used."""

@@ -39,6 +39,8 @@ Annotate = Callable[[Pod, dict[str, str]], None]
 class AnnotatingScheduler(Scheduler):
     """A scheduler that passes the results of each cycle to `annotate`, before it acts on them."""
 
+    decides_by_group = False
+
     def __init__(self, configuration: SchedulerConfiguration, journal: Journal) -> None:
         super().__init__(configuration, journal=journal)
         self.annotate: Annotate = lambda pod, annotations: None
@@ -66,7 +68,7 @@ def annotations(decision: Decision) -> dict[str, str]:
     scored = decision.scored
     for row in rows if scored is not None else ():
         if scored is not None and scored.totals[row] >= 0:
-            final = scored.parts.of(row)
+            final = scored.scores(row)
             name = _name(decision, row)
             results["finalscore-result"][name] = _texts(final)
             results["score-result"][name] = _texts(_raw_scores(decision, row, list(final)))

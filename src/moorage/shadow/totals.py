@@ -49,4 +49,4 @@ class NodeTotals:
         """A feasible node's weighted score per plugin; nothing if the totals were copied."""
         if self._decision is None or self._decision.scored is None or self.of(node) is None:
             return {}
-        return self._decision.scored.parts.of(self._rows[node])
+        return self._decision.scored.scores(self._rows[node])

@@ -56,6 +56,11 @@ def reports_changes(plugin: Any) -> bool:
     return depends_of(plugin) is Depends.PLACEMENTS and hasattr(plugin, "filter_changes")
 
 
+def groups_rows(plugin: Any) -> bool:
+    """Whether a filter evaluates groups of rows."""
+    return hasattr(plugin, "group_keys") and hasattr(plugin, "filter_groups")
+
+
 def is_never_cached(plugin: Any) -> bool:
     """Whether a filter runs in every cycle, for every template."""
     return depends_of(plugin) not in BY_ROW and not reports_changes(plugin)

@@ -84,7 +84,9 @@ class PreFilterStage:
         self._versions: tuple[int, int, int] | None = None
         self._result: PreFiltered | None = None
         self._all_steps: list[Step] | None = None
-        # By idle plugins: the steps of the others, and the result if all of them succeed.
+        # Plugins that skipped the pod, and would again as long as skip keys stay the same.
+        self._skipping: frozenset[str] = NO_PLUGINS
+        # By idle and skipping plugins: the steps of the others, and the result if these succeed.
         self._steps: dict[frozenset[str], tuple[list[Step], PreFiltered]] = {}
         self._cached_skips: list[str] = []
         self._latest: PreFiltered | None = None
@@ -102,7 +104,7 @@ class PreFilterStage:
                 self._state.idle = self.idle
             keys = {m.name: invoke.skip_key(m, state, pod) for m in self._with_skip_key}
             if keys != self._skip_keys:
-                self._skip_keys, self._result = keys, None
+                self._skip_keys, self._result, self._skipping = keys, None, NO_PLUGINS
                 self.epoch += 1
             self._versions = versions
         return self._result or self._run_steps(state, pod)
@@ -139,9 +141,10 @@ class PreFilterStage:
         return is_skip(result) and (self._skip_keys or {}).get(plugin) is not None
 
     def _run_steps(self, state: CycleState, pod: Pod) -> PreFiltered:
-        found = self._steps.get(self.idle)
+        left_out = self.idle | self._skipping if self._skipping else self.idle
+        found = self._steps.get(left_out)
         if found is None:
-            found = self._steps[self.idle] = self._not_idle()
+            found = self._steps[left_out] = self._without(left_out)
         steps, combined = found
         succeeded, postponed = combined, None
         can_reuse = self._retains
@@ -152,8 +155,11 @@ class PreFilterStage:
                 continue
             if combined is succeeded:
                 combined = PreFiltered(skipped=set(succeeded.skipped))
-            if can_reuse and views is None:
-                can_reuse = self.skips_again(name, result)
+            if views is None:
+                skips_again = self.skips_again(name, result)
+                can_reuse = can_reuse and skips_again
+                if skips_again and self._retains:
+                    self._skipping |= {name}
             if result is SKIP:
                 combined.skipped.add(name)
                 continue
@@ -167,12 +173,12 @@ class PreFilterStage:
             self._result = combined
         return combined
 
-    def _not_idle(self) -> tuple[list[Step], PreFiltered]:
+    def _without(self, left_out: frozenset[str]) -> tuple[list[Step], PreFiltered]:
         if self._all_steps is None:
             self._all_steps = self._find_steps()
-        succeeded = PreFiltered(skipped={*self._cached_skips, *self.idle})
+        succeeded = PreFiltered(skipped={*self._cached_skips, *left_out})
         self._find_uncached(succeeded)
-        return [step for step in self._all_steps if step[0] not in self.idle], succeeded
+        return [step for step in self._all_steps if step[0] not in left_out], succeeded
 
     def _find_uncached(self, combined: PreFiltered) -> None:
         known = self._latest

@@ -25,15 +25,16 @@ from moorage.framework.state import CycleState
 from moorage.framework.status import SUCCESS, Mask, Narrowed, Status
 from moorage.framework.views.feasible import FeasibleRows, FeasibleView
 from moorage.framework.views.filters import FilterView, PlacementFilterView, RowStatuses
+from moorage.framework.views.grouped import GroupedScores, GroupedViews
 from moorage.framework.views.nominated import NominatedPodsCheck
-from moorage.framework.views.policy import IndexedFilter, is_never_cached
+from moorage.framework.views.policy import IndexedFilter, groups_rows, is_never_cached
 from moorage.framework.views.pre_filters import PreFiltered, PreFilterStage, is_skip
 from moorage.framework.views.rejections import RejectionCounts
 from moorage.framework.views.repeated import RepeatedTotals
 from moorage.framework.views.resources import ResourceViews
-from moorage.framework.views.scores import NormalizedView, ScoreView
+from moorage.framework.views.scores import ScoreView
 from moorage.framework.views.totals import Scored, TotalView
-from moorage.framework.views.uncached import CycleScores
+from moorage.framework.views.uncached import CycleScores, UncachedScore
 from moorage.nodes.template import PodTemplate
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
 
 # What pre_filter plugins, filters and scores say of a pod.
 Repeated = tuple[PreFiltered, FeasibleView, Scored]
+ByGroup = tuple[PreFiltered, FeasibleRows, GroupedScores]
 
 
 class PluginViews:
@@ -118,6 +120,7 @@ class TemplateViews:
             profile, self._policy, self._views.__getitem__, self.state, retains=self.retains
         )
         self._feasible: FeasibleView | None = None
+        self._pre: PreFiltered | None = None
         # The filters in it that look beyond the node.
         self._by_placement: Sequence[IndexedFilter] = ()
         # Views that are not shared with other templates: by placement, or evaluated every time.
@@ -130,6 +133,10 @@ class TemplateViews:
         self._repeated: RepeatedTotals | None = None
         # When all uncached scores skipped the pod, as long as skip keys stay the same.
         self._scores_skipped_at = -1
+        # Rows are evaluated by group, as long as skip keys stay the same.
+        self._grouped: GroupedViews | None = None
+        self._grouped_at = -1
+        self._uses_groups = False
         self._check: NominatedPodsCheck | None = None
         self._rejections: RejectionCounts | None = None
 
@@ -163,7 +170,7 @@ class TemplateViews:
         if changed.isdisjoint(self._policy.filtering):
             self._position = self.state.table.node_changes.position
             self._views.update(by_node)
-            self._total = self._by_resources = self._repeats_after = None
+            self._total = self._by_resources = self._repeats_after = self._grouped = None
         else:
             self._use(by_node)
 
@@ -172,7 +179,9 @@ class TemplateViews:
     @measured("Filter")
     def filter(self, state: CycleState, pod: Pod, pre: PreFiltered) -> FeasibleRows:
         """Every row's verdict."""
-        feasible, self._repeats_after = self._feasible, None
+        feasible, self._repeats_after, self._pre = self._feasible, None, pre
+        if self._grouped is not None:
+            self._grouped.restart()
         if feasible is None or self._by_placement != pre.by_placement:
             feasible = self._build_feasible(pre)
         by_resources = self._by_resources
@@ -184,19 +193,22 @@ class TemplateViews:
         return feasible
 
     def _build_feasible(self, pre: PreFiltered) -> FeasibleView:
-        cached = [
+        by_placement = [
+            (index, self._view(plugin, PlacementFilterView)) for index, plugin in pre.by_placement
+        ]
+        filters = sorted([*self._cached_filters(pre), *by_placement], key=lambda each: each[0])
+        self._by_placement = pre.by_placement
+        self._feasible = FeasibleView(self.state.table, self.profile.filter_names, filters)
+        self._total = self._rejections = self._by_resources = self._repeats_after = None
+        self._grouped = None
+        return self._feasible
+
+    def _cached_filters(self, pre: PreFiltered) -> list[tuple[int, FilterView]]:
+        return [
             (index, self._views[plugin.name].filter_view)
             for index, plugin in self._policy.filters
             if plugin.name not in pre.skipped
         ]
-        by_placement = [
-            (index, self._view(plugin, PlacementFilterView)) for index, plugin in pre.by_placement
-        ]
-        filters = sorted([*cached, *by_placement], key=lambda each: each[0])
-        self._by_placement = pre.by_placement
-        self._feasible = FeasibleView(self.state.table, self.profile.filter_names, filters)
-        self._total = self._rejections = self._by_resources = self._repeats_after = None
-        return self._feasible
 
     def _view(self, plugin: Any, kind: type[FilterView]) -> FilterView:
         view = self._not_shared.get(plugin.name)
@@ -242,45 +254,102 @@ class TemplateViews:
         total.check(fits)
         scored = total.scored if fits is feasible.fits else total.among(fits)
         if self._scores_skipped_at == self._pre_filters.epoch:
-            if not self._by_placement and scored is total.scored:
+            if self._by_placement:
+                self._group(())
+            elif scored is total.scored:
                 self._find_repeated(feasible, total)
             return scored
         return self._score_uncached(state, pod, fits, scored)
 
     def _build_total(self, feasible: FeasibleView, fits: Mask) -> TotalView:
-        columns: list[tuple[int, ScoreView | NormalizedView]] = []
+        scores = []
         for plugin, weight in self._policy.scores:
             views = self._views[plugin.name]
             is_skipped = views.skips_score(fits)
             self.state.adopt(views.state)
             if not is_skipped:
-                raw = views.score_view
-                plain = raw.normalizer is None
-                columns.append((weight, raw if plain else NormalizedView(raw, feasible)))
-        self._total = TotalView(columns, feasible, self.profile.score_order)
+                scores.append((weight, views.score_view))
+        self._total = TotalView.of(scores, feasible, self.profile.score_order)
         if self.retains:
-            scores = [view if isinstance(view, ScoreView) else view.raw for _, view in columns]
             filters = [view for _, view in feasible.filters if isinstance(view, FilterView)]
-            self._by_resources = ResourceViews.of(self.state.table, [*filters, *scores])
+            by_score = [view for _, view in scores]
+            self._by_resources = ResourceViews.of(self.state.table, [*filters, *by_score])
         return self._total
 
     def _score_uncached(self, state: CycleState, pod: Pod, fits: Mask, scored: Scored) -> Scored:
         """The scores together with those of plugins that run in every cycle."""
         stage = self._pre_filters
-        skip_again = self.retains
+        # Those that may not skip the next pod.
+        active: list[UncachedScore] = []
         added: CycleScores | None = None
         for plugin in self._policy.uncached_scores:
             if plugin.name in stage.idle:
                 continue
             method = plugin.pre_score
             status = SUCCESS if method is None else invoke.pre_score(method, state, pod, fits)
-            skip_again = skip_again and stage.skips_again(plugin.name, status)
+            if not stage.skips_again(plugin.name, status):
+                active.append(plugin)
             if status is SUCCESS or not is_skip(status):
                 added = added or CycleScores(state, pod, fits, scored)
                 added.add(plugin)
-        if skip_again:
-            self._scores_skipped_at = stage.epoch
+        if self.retains:
+            if not active:
+                self._scores_skipped_at = stage.epoch
+            self._group(active)
         return scored if added is None else added.scored()
+
+    # By groups of rows
+
+    def _group(self, scores: Sequence[UncachedScore]) -> None:
+        """From now on evaluate groups of rows, if all plugins that look beyond the node can."""
+        stage = self._pre_filters
+        self._uses_groups = True
+        if self._grouped is not None and self._grouped_at == stage.epoch:
+            return
+        pre, feasible, total = self._pre, self._feasible, self._total
+        assert pre is not None
+        assert feasible is not None
+        assert total is not None
+        self._grouped = None
+        able = [*[groups_rows(p) for _, p in pre.by_placement], *[s.can_group for s in scores]]
+        if not able or not all(able) or pre.uncached or pre.names is not None:
+            return
+        if pre.by_placement:
+            # What filters say of groups is not a part of these.
+            names = self.profile.filter_names
+            feasible = FeasibleView(self.state.table, names, self._cached_filters(pre))
+            total = total.on(feasible)
+        self._grouped = GroupedViews(
+            self.profile, feasible, total, self._by_resources, pre.by_placement, scores
+        )
+        self._grouped_at = stage.epoch
+
+    def decide(self, state: CycleState, pod: Pod) -> ByGroup | None:
+        """The results for a pod, if they can be found by groups of rows."""
+        grouped, stage = self._grouped, self._pre_filters
+        is_stale = self.profile.reads_all_nodes and (
+            self._position != state.table.node_changes.position
+        )
+        if grouped is None or not self._uses_groups or is_stale:
+            return None
+        meter = self.meter
+        started = 0.0 if meter is None else meter.now()
+        pre = stage.run(state, pod)
+        if stage.epoch != self._grouped_at or pre.by_placement != self._by_placement:
+            self._grouped = None
+            return None
+        if pre.rejected is not None or pre.names is not None or pre.uncached:
+            return None
+        pre_filtered = 0.0 if meter is None else meter.now()
+        rows = grouped.filter(state, pod)
+        filtered = 0.0 if meter is None else meter.now()
+        scored = None if rows is None else grouped.score(state, pod, rows)
+        if rows is None or scored is None:
+            self._uses_groups = False  # Until a pod finds nodes otherwise.
+            return None
+        if meter is not None:
+            meter.repeated(started, pre_filtered, filtered)
+        return pre, rows, scored
 
     # Equal pods, one after the other
 

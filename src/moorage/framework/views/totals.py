@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from moorage.api.pod import Pod
 from moorage.framework.state import CycleState
-from moorage.framework.status import Mask, Scores, SparseScores
+from moorage.framework.status import Mask, Scores
 from moorage.framework.views.scores import NO_SCORES, NormalizedView, ScoreView, check_range
 from moorage.framework.views.view import Changed, RowArray, View, rows_of_both
 from moorage.nodes.changes import UNREAD
@@ -17,8 +17,12 @@ from moorage.nodes.changes import UNREAD
 if TYPE_CHECKING:
     from moorage.framework.views.feasible import FeasibleView
 
+# How many rows have what readers derived from their scores: the best rows of a cycle are most often
+# those of the next.
+MOST_DERIVED = 64
+
 # A score plugin's name, its weight, and its scores: one number if all rows have the same.
-Part = tuple[str, int, int | Scores | SparseScores]
+Part = tuple[str, int, int | Scores]
 
 
 class Parts:
@@ -69,11 +73,20 @@ class Parts:
 
     def with_parts(self, more: Sequence[Part]) -> "Parts":
         """These parts and those of other plugins, which differ between rows."""
-        names = tuple([part[0] for part in more])
-        constant = self._merged.get(names)
-        if constant is None:
-            constant = self._merged[names] = self._in_order([*self._parts, *more])
-        return Parts([*self._parts, *more], self._order, constant)
+        return Parts([*self._parts, *more], self._order, self._slots([part[0] for part in more]))
+
+    def _slots(self, names: Sequence[str]) -> dict[str, int]:
+        """The weighted scores that all rows share, also with slots for other plugins."""
+        key = tuple(names)
+        slots = self._merged.get(key)
+        if slots is None:
+            slots = self._in_order([*self._parts, *[(name, 0, 0) for name in names]])
+            self._merged[key] = slots
+        return slots
+
+    def of_with(self, row: int, weighted: Mapping[str, int]) -> dict[str, int]:
+        """A row's weighted score per plugin, together with those of other plugins."""
+        return {**self._slots([*weighted]), **self.of(row), **weighted}
 
     def replaced(self, part: Part) -> "Parts":
         """These parts with another one of the same plugin."""
@@ -146,18 +159,6 @@ class BestRows:
             self._changes, self._capacity = 0, len(totals)
         return self._array
 
-    def with_changes(self, totals: Scores, changed: Mapping[int, int]) -> "BestRows":
-        """The best rows if a few had other totals, as far as these tell."""
-        found = BestRows()
-        self.rows(totals)
-        best, top = self._best, max(changed.values(), default=-1)
-        if top > best:
-            found._best = top
-            found._rows = sorted([row for row, total in changed.items() if total == top])
-        elif top < best and all(totals.item(row) < best for row in changed):
-            found._best, found._array, found._rows = best, self._array, self._rows
-        return found
-
 
 class RowBlocks:
     """Very many rows, ascending, with a count for each block of rows.
@@ -180,10 +181,16 @@ class RowBlocks:
         return self._length
 
     def __getitem__(self, index: int) -> int:
-        ends = self._counts.cumsum()
+        return self.nth([self], index)
+
+    @classmethod
+    def nth(cls, each: "Sequence[RowBlocks]", index: int) -> int:
+        """The n-th row of several together, which have none in common."""
+        ends = sum([blocks._counts for blocks in each[1:]], each[0]._counts).cumsum()
         block = int(ends.searchsorted(index, side="right"))
         at = index - (ends.item(block - 1) if block else 0)
-        row: int = block * self.BLOCK + self._by_block[block].nonzero()[0].item(at)
+        has_row = np.logical_or.reduce([blocks._by_block[block] for blocks in each])
+        row: int = block * cls.BLOCK + has_row.nonzero()[0].item(at)
         return row
 
     def first(self, count: int) -> list[int]:
@@ -220,14 +227,56 @@ class Scored(Struct, gc=False):
         """The rows that share the highest total, ascending."""
         return self.best_rows.rows(self.totals)
 
-    def first(self, count: int) -> list[int]:
-        """The first of them."""
+    def total(self, row: int) -> int:
+        """The total of a row."""
+        return self.totals.item(row)
+
+    def scores(self, row: int) -> dict[str, int]:
+        """The weighted score per plugin of a row."""
+        return self.parts.of(row)
+
+    def kept(self, rows: Sequence[int]) -> list[Any]:
+        """What a reader derived from the scores of rows and kept; None where these changed."""
+        get = self.parts.derived.get
+        return [get(row) for row in rows]
+
+    def keep(self, row: int, derived: Any) -> None:
+        """Keep what is derived from the scores of a row."""
+        kept = self.parts.derived
+        if len(kept) > MOST_DERIVED:
+            kept.clear()
+        kept[row] = derived
+
+    def top(self, count: int, selected: int) -> list[int]:
+        """The rows with the highest totals: the selected one, which is one of them, and others."""
         best = self.best_rows.rows(self.totals)
         if isinstance(best, RowBlocks):
-            return best.first(count)
-        if isinstance(best, list):
-            return best[:count]
-        return [int(row) for row in best[:count]]
+            rows = best.first(count)
+        elif isinstance(best, list):
+            rows = best[:count]
+        else:
+            rows = [int(row) for row in best[:count]]
+        if selected in rows:
+            rows.remove(selected)
+        found = [selected, *rows[: count - 1]]
+        return found if len(found) == count else _fill(found, self.totals, count)
+
+
+def _fill(found: list[int], totals: Scores, count: int) -> list[int]:
+    """Add the next best rows until there are enough, as far as there are any."""
+    # Rows that were found are hidden for a moment, which is quicker than a copy.
+    hidden = [(row, totals.item(row)) for row in found]
+    totals[found] = -1
+    while len(hidden) < count:
+        row = int(totals.argmax())  # The first of the best.
+        total = totals.item(row)
+        if total < 0:
+            break
+        hidden.append((row, total))
+        totals[row] = -1
+    for row, total in hidden:
+        totals[row] = total
+    return [row for row, _ in hidden]
 
 
 class TotalView(View):
@@ -259,6 +308,8 @@ class TotalView(View):
         self.scored = Scored(NO_SCORES, Parts([], order), BestRows())
         # Rows whose totals are newer than the columns, with their scores.
         self._ahead: dict[int, dict[str, int]] = {}
+        # Whether the log is read.
+        self.is_read = False
 
     def refresh(self, state: CycleState, pod: Pod) -> None:
         if self._ahead:
@@ -281,6 +332,8 @@ class TotalView(View):
         if total != before:
             scored.totals[row] = total
             scored.best_rows.change(row, before, total)
+        if self.is_read:
+            self.log.add(row)
 
     def sum_of(self, by_plugin: Mapping[str, int]) -> tuple[int, dict[str, int]]:
         """The sum for a row that these plugins give these scores, and the scores by plugin.
@@ -289,6 +342,31 @@ class TotalView(View):
         """
         weighted = {v.name: w * by_plugin[v.name] for w, v in self._varying if v.name in by_plugin}
         return self._constant + sum(weighted.values()), self.scored.parts.with_scores(weighted)
+
+    @classmethod
+    def of(
+        cls,
+        scores: Sequence[tuple[int, ScoreView]],
+        feasible: "FeasibleView",
+        order: Mapping[str, int],
+    ) -> "TotalView":
+        """The totals of raw scores, normalised where a plugin does that."""
+        columns = [
+            (weight, raw if raw.normalizer is None else NormalizedView(raw, feasible))
+            for weight, raw in scores
+        ]
+        return cls(columns, feasible, order)
+
+    def on(self, feasible: "FeasibleView") -> "TotalView":
+        """The same scores for other feasible rows."""
+        scores = [(w, v if isinstance(v, ScoreView) else v.raw) for w, v in self._columns]
+        return TotalView.of(scores, feasible, self._order)
+
+    @property
+    def ignores_feasible(self) -> bool:
+        """Whether scores are the same whichever rows are feasible."""
+        columns = [view for _, view in self._columns]
+        return all(isinstance(v, ScoreView) or v.raw.ignores_feasible for v in columns)
 
     def read_cursors(self, rows: Changed = ()) -> Changed:
         *by_score, by_feasible = self._cursors
@@ -320,7 +398,7 @@ class TotalView(View):
         if total != before:
             scored.totals[row] = total
             scored.best_rows.change(row, before, total)
-        return False  # No view reads this one.
+        return True  # Its parts may have changed, even if their sum has not.
 
     def compute_all(self) -> None:
         parts = self.scored.parts

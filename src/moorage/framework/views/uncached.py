@@ -1,10 +1,6 @@
-"""Scores of plugins that cannot be cached: they hold for one cycle only.
+"""Scores of plugins that cannot be cached: they hold for one cycle only."""
 
-A plugin that looks beyond the node may give its raw scores in a compact form: by groups of rows, or
-for a few rows beside one score for all others. The less there is, the less has to be normalised,
-added up and searched.
-"""
-
+from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,15 +8,10 @@ import numpy as np
 from moorage.api.pod import Pod
 from moorage.framework import invoke
 from moorage.framework.state import CycleState
-from moorage.framework.status import Mask, Scores, ScoresByGroup, SparseScores
-from moorage.framework.views.scores import (
-    PluginNormalizer,
-    check_range,
-    checked,
-    is_in_range,
-    normalizer_of,
-)
+from moorage.framework.status import Mask, Scores
+from moorage.framework.views.scores import check_range, is_in_range, normalizer_of
 from moorage.framework.views.totals import BestRows, Part, Scored, masked
+from moorage.nodes.groups import Groups
 
 if TYPE_CHECKING:
     from moorage.framework.profile import Profile
@@ -34,28 +25,43 @@ class UncachedScore:
 
     def __init__(self, profile: "Profile", plugin: Any, weight: int) -> None:
         self.name: str = plugin.name
+        self.plugin = plugin
         self.weight = weight
         is_enabled = self.name in profile.pre_scores
         self.pre_score = profile.method(plugin, "pre_score") if is_enabled else None
         self._loops = profile.loops
         self._score = profile.require(plugin, "score")
         self._score_all = profile.method(plugin, "score_all")
-        self._score_compact = profile.method(plugin, "score_compact")
+        # The summary of raw scores of groups, and what each then is normalised.
+        self._summary: Hashable = None
+        self._normalized: dict[int, int] = {}
+        self._score_groups = profile.method(plugin, "score_groups")
         self._normalizer = normalizer_of(profile, plugin)
         self._normalize_score = profile.method(plugin, "normalize_score")
 
     @property
-    def normalizer(self) -> PluginNormalizer:
-        """The normalizer, which a plugin with compact scores has."""
-        assert self._normalizer is not None
-        return self._normalizer
+    def can_group(self) -> bool:
+        """Whether the plugin scores groups of rows."""
+        return self._score_groups is not None and self._normalizer is not None
 
-    def raw(self, state: CycleState, pod: Pod, fits: Mask) -> Scores | ScoresByGroup | SparseScores:
-        """Raw scores in the most compact form that the plugin has for this pod."""
-        if self._score_compact is not None and self._normalizer is not None:
-            compact = invoke.score_compact(self._score_compact, state, pod)
-            if compact is not None:
-                return compact
+    def of_groups(self, state: CycleState, pod: Pod, groups: Groups) -> list[int] | None:
+        """Normalised scores of groups that have feasible rows; None if the plugin skips the pod."""
+        assert self._score_groups is not None
+        assert self._normalizer is not None
+        raw = invoke.score_groups(self._score_groups, state, pod, groups)
+        if raw is None:
+            return None
+        summary = self._normalizer.summarize.call(np.array(raw))
+        if summary != self._summary:
+            self._summary, self._normalized = summary, {}
+        known, apply = self._normalized, self._normalizer.apply
+        for each in raw:
+            if each not in known:
+                known[each] = apply(each, summary)
+        return [known[each] for each in raw]
+
+    def raw(self, state: CycleState, pod: Pod, fits: Mask) -> Scores:
+        """Raw scores of rows that fit."""
         if self._score_all is not None:
             return invoke.score_rows(self._score_all, state, pod, state.table)
         raw = np.zeros(len(fits), dtype=np.int64)
@@ -87,67 +93,18 @@ class CycleScores:
         self._scored = scored
         # -1 where a row does not fit, unless scores were added there.
         self._totals = scored.totals
-        # None: not known any more.
-        self._best: BestRows | None = scored.best_rows
         self._parts: list[Part] = []
 
     def add(self, plugin: UncachedScore) -> None:
         """Call a plugin and add its scores."""
-        fits, weight = self._fits, plugin.weight
-        raw = plugin.raw(self._state, self._pod, fits)
-        if isinstance(raw, SparseScores):
-            self._parts.append((plugin.name, weight, self._add_sparse(plugin, raw)))
-            return
-        if isinstance(raw, ScoresByGroup):
-            scores = self._by_group(plugin, raw)
-        else:
-            scores = plugin.normalized(self._state, self._pod, fits, raw)
+        state, pod, fits, weight = self._state, self._pod, self._fits, plugin.weight
+        scores = plugin.normalized(state, pod, fits, plugin.raw(state, pod, fits))
         if weight >= LIGHT:
             scores = scores.astype(np.int64, copy=False)
         self._totals = self._totals + (scores if weight == 1 else scores * weight)
-        self._best = None
         self._parts.append((plugin.name, weight, scores))
 
     def scored(self) -> Scored:
         """The totals with all scores that were added."""
-        is_known = self._best is not None
-        totals = self._totals if is_known else masked(self._fits, self._totals)
-        return Scored(totals, self._scored.parts.with_parts(self._parts), self._best or BestRows())
-
-    def _by_group(self, plugin: UncachedScore, given: ScoresByGroup) -> Scores:
-        raw, fits = given.scores, self._fits
-        # The groups that have a row that fits; the fewer rows, the less to count.
-        if 2 * np.count_nonzero(fits) < len(fits):
-            present = np.bincount(given.groups[fits.nonzero()[0]], minlength=len(raw)) > 0
-        else:
-            others = given.groups[(~fits).nonzero()[0]]
-            present = given.sizes > np.bincount(others, minlength=len(raw))
-        summary = plugin.normalizer.summarize.call(raw[present])
-        scores: Scores = plugin.normalizer.apply(raw, summary)
-        for score in scores[present].tolist():
-            checked(plugin.name, score)
-        # Half as wide is half the work for every row; readers take any width.
-        return scores.astype(np.int32).take(given.groups)  # type: ignore[return-value]
-
-    def _add_sparse(self, plugin: UncachedScore, given: SparseScores) -> SparseScores:
-        fits, weight, before = self._fits, plugin.weight, self._totals
-        few = {row: raw for row, raw in given.scores.items() if fits.item(row)}
-        has_rest = len(few) < np.count_nonzero(fits)
-        # Row by row: there are a handful, with fewer distinct scores.
-        raw = {*few.values(), given.rest} if has_rest else set(few.values())
-        summary = plugin.normalizer.summarize.call(np.array(sorted(raw), dtype=np.int64))
-        scores = {
-            each: checked(plugin.name, plugin.normalizer.apply(each, summary)) for each in raw
-        }
-        rest = scores[given.rest] if has_rest else 0
-        if rest == 0 and weight < LIGHT:
-            totals = before.copy()
-        else:
-            totals = before.astype(np.int64) + rest * weight
-        changed: dict[int, int] = {}
-        for row, each in few.items():
-            changed[row] = totals[row] = before.item(row) + scores[each] * weight
-        self._totals = totals
-        known = self._best if rest == 0 else None
-        self._best = None if known is None else known.with_changes(before, changed)
-        return SparseScores({row: scores[each] for row, each in few.items()}, rest)
+        totals = masked(self._fits, self._totals)
+        return Scored(totals, self._scored.parts.with_parts(self._parts), BestRows())

@@ -12,7 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moorage import plugin as mp
-from moorage.plugins.inter_pod_affinity.template_terms import FilterViews, TemplateTerms, ViewsByKey
+from moorage.plugins.inter_pod_affinity.template_terms import (
+    MOST_DOMAINS,
+    FilterViews,
+    TemplateTerms,
+    ViewsByKey,
+)
 
 AFFINITY_NOT_MET = mp.unresolvable("node(s) didn't match pod affinity rules")
 ANTI_AFFINITY_NOT_MET = mp.unschedulable("node(s) didn't match pod anti-affinity rules")
@@ -174,12 +179,39 @@ class AffinityCounts:
         """The verdicts on many rows: computed per domain, then copied to the rows."""
         worst: Small | None = None
         is_first = bool(self.affinity.views) and self._is_first()
-        for key in dict.fromkeys((*self.affinity.keys, *self.anti.keys, *self.existing.keys)):
+        for key in self._topology_keys:
             spread = self._by_domain(key, table, is_first=is_first).take(rows.domains(key))
             worst = spread if worst is None else np.maximum(worst, spread)
         if worst is None:
             worst = np.zeros(len(rows), dtype=np.int8)
         return mp.Verdicts(codes=worst.astype(np.int64), status_of=STATUSES.__getitem__)
+
+    @property
+    def group_keys(self) -> tuple[mp.GroupKey, ...]:
+        """What nodes with equal verdicts agree in: their domain, or whether pods are in it."""
+        keys: list[mp.GroupKey] = []
+        for view in self.filter_views.views:
+            is_few = len(view.column.values) <= MOST_DOMAINS
+            keys.append(view.column if is_few else mp.IsCounted(view))
+        return tuple(keys)
+
+    def fits_groups(self, groups: mp.Groups) -> list[bool]:
+        """The groups that fit; only for counts without corrections."""
+        fits = [True] * len(groups)
+        is_first = bool(self.affinity.views) and self._is_first()
+        for counts in (self.affinity, self.anti, self.existing):
+            least = (0 if is_first else 1) if counts is self.affinity else None
+            for views in counts.views.values():
+                for view in views:
+                    pods = _pods_of(groups, view)
+                    for at, count in enumerate(pods):
+                        if (count > 0) if least is None else (count < least):
+                            fits[at] = False
+        return fits
+
+    @property
+    def _topology_keys(self) -> Collection[str]:
+        return dict.fromkeys((*self.affinity.keys, *self.anti.keys, *self.existing.keys))
 
     def _by_domain(self, key: str, table: mp.NodeTable, *, is_first: bool) -> Small:
         worst: Small = np.zeros(len(table.label(key).values), dtype=np.int8)
@@ -192,6 +224,15 @@ class AffinityCounts:
                 worst = np.maximum(worst, _times(3, none))
             worst[0] = 3  # Nodes without the label.
         return worst
+
+
+def _pods_of(groups: mp.Groups, view: mp.DomainView) -> list[int]:
+    """The pods of a view in the domain of each group, or 1 for any number; -1 without a domain."""
+    column = view.column
+    if len(column.values) > MOST_DOMAINS:
+        return groups.of(mp.IsCounted(view))
+    count_in = view.sums.item
+    return [count_in(domain) if domain else -1 for domain in groups.of(column)]
 
 
 def _times(code: int, where: mp.Mask) -> Small:

@@ -12,7 +12,7 @@ from moorage import plugin as mp
 from moorage.plugins.inter_pod_affinity import filtering
 from moorage.plugins.inter_pod_affinity.filtering import AffinityCounts, FilterToken
 from moorage.plugins.inter_pod_affinity.scoring import AffinityScores, MinMax
-from moorage.plugins.inter_pod_affinity.template_terms import NAME, ScoreViews, TemplateTerms
+from moorage.plugins.inter_pod_affinity.template_terms import NAME, TemplateTerms
 
 COUNTS = mp.StateKey[AffinityCounts]("PreFilterInterPodAffinity")
 SCORES = mp.StateKey[AffinityScores]("PreScoreInterPodAffinity")
@@ -84,6 +84,9 @@ class InterPodAffinity:
     # Score
 
     def pre_score(self, state: mp.CycleState, pod: mp.Pod, feasible: mp.Mask) -> mp.Status:
+        return self._prepare_score(state, pod)
+
+    def _prepare_score(self, state: mp.CycleState, pod: mp.Pod) -> mp.Status:
         if self._ignores_others and not _prefers(pod):
             return mp.SKIP
         terms = TemplateTerms.of(state.template)
@@ -95,24 +98,11 @@ class InterPodAffinity:
         counted = views.views if self._hard_weight > 0 else views.weighted_views
         if not any(view.nonzero for view in counted):
             return mp.SKIP
-        state[SCORES] = self._scores(terms, views, state.table)
-        return mp.SUCCESS
-
-    def _scores(
-        self, terms: TemplateTerms, views: ScoreViews, table: mp.NodeTable
-    ) -> AffinityScores:
-        """The points of all rows, stored with the placements for the next pod of the template."""
-        placements, key = table.placements, (terms, self._hard_weight)
-        known: tuple[ScoreViews, AffinityScores] | None = placements.held(key)
-        if known is not None and known[0] is views:
-            known[1].refresh()
-            return known[1]
         weighted = [*views.preferred]
         if self._hard_weight > 0:
             weighted += [(self._hard_weight, view) for view in views.required]
-        points = AffinityScores(weighted, table)
-        placements.hold(key, (views, points))
-        return points
+        state[SCORES] = AffinityScores(weighted)
+        return mp.SUCCESS
 
     def score(self, state: mp.CycleState, pod: mp.Pod, node: mp.NodeInfo) -> int:
         return state[SCORES].of(node)
@@ -120,10 +110,21 @@ class InterPodAffinity:
     def score_all(self, state: mp.CycleState, pod: mp.Pod, table: mp.Rows) -> mp.Scores:
         return state[SCORES].of_all(table)
 
-    def score_compact(
-        self, state: mp.CycleState, pod: mp.Pod
-    ) -> mp.ScoresByGroup | mp.SparseScores | None:
-        return state[SCORES].compact
+    # Both, by groups of nodes
+
+    def group_keys(self, state: mp.CycleState, pod: mp.Pod) -> tuple[mp.GroupKey, ...] | None:
+        keys = state[COUNTS].group_keys if COUNTS in state else ()
+        if self._prepare_score(state, pod) is mp.SKIP:
+            return keys
+        return (*keys, *state[SCORES].group_keys)
+
+    def filter_groups(self, state: mp.CycleState, pod: mp.Pod, groups: mp.Groups) -> list[bool]:
+        return state[COUNTS].fits_groups(groups)
+
+    def score_groups(
+        self, state: mp.CycleState, pod: mp.Pod, groups: mp.Groups
+    ) -> list[int] | None:
+        return state[SCORES].of_groups(groups) if SCORES in state else None
 
     def explain_rejection(self, rejection: mp.Rejection) -> str:
         return filtering.explain(rejection)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from moorage import plugin as mp
 from moorage.plugins.pod_topology_spread import constraints
 from moorage.plugins.pod_topology_spread.constraints import HARD, SpreadConstraint, Stated
-from moorage.plugins.pod_topology_spread.views import FEW_DOMAINS, ConstraintViews
+from moorage.plugins.pod_topology_spread.views import FEW_DOMAINS, MOST_DOMAINS, ConstraintViews
 
 MISSING_LABEL = mp.unresolvable(
     "node(s) didn't match pod topology spread constraints (missing required label)"
@@ -72,6 +72,24 @@ class DomainCounts:
             skewed: mp.Mask = counts > most
             return skewed
         return [count > most for count in counts.tolist()]
+
+    @property
+    def group_key(self) -> mp.LabelColumn | mp.DomainView | None:
+        """Domains, or pods in a domain if there are many; None if no pods are counted."""
+        column, pods = self.counted.nodes.column, self.counted.pods
+        return column if len(column.values) <= MOST_DOMAINS else pods
+
+    def fits(self, groups: mp.Groups) -> list[bool]:
+        """The groups that have the label and are not too full; without corrections."""
+        key, pods, most = self.group_key, self.counted.pods, self.most
+        assert key is not None
+        if not isinstance(key, mp.LabelColumn):
+            return [0 <= count <= most for count in groups.of(key)]
+        domains = groups.of(key)
+        if pods is None:
+            return [domain != 0 and most >= 0 for domain in domains]
+        count_in = pods.sums.item
+        return [domain != 0 and count_in(domain) <= most for domain in domains]
 
     @property
     def most(self) -> int:
@@ -146,6 +164,19 @@ class HardConstraints:
             if domains:
                 changed.setdefault(counted.nodes.column, {}).update(dict.fromkeys(domains, 0))
         return now, mp.few_rows_in(changed)
+
+    @property
+    def group_keys(self) -> tuple[mp.GroupKey, ...] | None:
+        """What nodes with equal verdicts agree in: their domain, or the pods in it."""
+        keys = [spread.group_key for spread in self.spreads]
+        return None if None in keys else tuple(keys)  # type: ignore[arg-type]  # no None
+
+    def fits_groups(self, groups: mp.Groups) -> list[bool]:
+        """The groups that fit."""
+        first, *others = [spread.fits(groups) for spread in self.spreads]
+        for fits in others:
+            first = [one and other for one, other in zip(first, fits, strict=True)]
+        return first
 
     def verdicts(self, rows: mp.Rows) -> mp.Verdicts:
         """The verdicts on many rows: computed per domain, then copied to the rows."""

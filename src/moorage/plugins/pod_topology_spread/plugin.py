@@ -22,11 +22,12 @@ from moorage.plugins.pod_topology_spread.constraints import (
     Stated,
 )
 from moorage.plugins.pod_topology_spread.filtering import DomainCounts, FilterToken, HardConstraints
-from moorage.plugins.pod_topology_spread.scoring import FewestBest, SpreadScores
+from moorage.plugins.pod_topology_spread.scoring import FewestBest, GroupedSpread, SpreadScores
 from moorage.plugins.pod_topology_spread.views import ConstraintSet, Defaults, TemplateConstraints
 
 HARD_CONSTRAINTS = mp.StateKey[HardConstraints]("PreFilterPodTopologySpread")
 SCORES = mp.StateKey[SpreadScores]("PreScorePodTopologySpread")
+GROUPED = mp.StateKey[GroupedSpread]("GroupedPodTopologySpread")
 
 SYSTEM = "System"
 
@@ -116,8 +117,24 @@ class PodTopologySpread:
     def score_all(self, state: mp.CycleState, pod: mp.Pod, table: mp.Rows) -> mp.Scores:
         return state[SCORES].of_all(table)
 
-    def score_compact(self, state: mp.CycleState, pod: mp.Pod) -> mp.ScoresByGroup | None:
-        return state[SCORES].by_group
+    # Both, by groups of nodes
+
+    def group_keys(self, state: mp.CycleState, pod: mp.Pod) -> tuple[mp.GroupKey, ...] | None:
+        hard = state[HARD_CONSTRAINTS].group_keys if HARD_CONSTRAINTS in state else ()
+        soft = self._group(SOFT, state)
+        if not soft.constraints:
+            return hard
+        state[GROUPED] = GroupedSpread(soft, state.table)
+        keys = state[GROUPED].keys
+        return None if hard is None or keys is None else (*hard, *keys)
+
+    def filter_groups(self, state: mp.CycleState, pod: mp.Pod, groups: mp.Groups) -> list[bool]:
+        return state[HARD_CONSTRAINTS].fits_groups(groups)
+
+    def score_groups(
+        self, state: mp.CycleState, pod: mp.Pod, groups: mp.Groups
+    ) -> list[int] | None:
+        return state[GROUPED].of(groups) if GROUPED in state else None
 
     def explain_rejection(self, rejection: mp.Rejection) -> str:
         return filtering.explain(rejection)

@@ -1,7 +1,7 @@
 """The score: the fewer matching pods in a node's domains, the better; normalised to 0 to 100."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any
 
@@ -20,12 +20,10 @@ IGNORED = -1
 # itself the sum could be rounded up to a whole number where it should not.
 ALMOST_HALF = math.nextafter(0.5, 0.0)
 
-# With more groups of nodes than this, scoring all nodes is faster than scoring groups.
-MOST_GROUPS = 128
+# Up to so many scores are compared one by one.
+FEW_SCORES = 128
 
 Floats = NDArray[np.float64]
-# What divides nodes into groups for a constraint: domains, pods per row, or nothing.
-Grouping = mp.LabelColumn | mp.RowView | None
 
 
 @lru_cache(maxsize=4096)
@@ -78,98 +76,21 @@ class ConstraintScore:
             points = np.full(len(rows), self._offset)
         return points if self._everywhere else points * (codes != 0)
 
-    def by_group(self, size: int) -> list[float]:
-        """For every group of nodes that has the label: by domain, or by pods on the node."""
-        if self._by_domain is not None:
-            points: list[float] = self._by_domain.tolist()
-            return points
-        return [self._points(pods) for pods in range(size)]
-
-
-class NodeGroups:
-    """Groups of nodes that get the same score from all constraints together.
-
-    For a constraint by hostname nodes differ in their number of pods, for any other in their
-    domain. A pod more moves one node to another group. There are few groups even where there are
-    many nodes.
-    """
-
-    def __init__(self, groupings: Sequence[Grouping], table: mp.NodeTable) -> None:
-        self._groupings = groupings
-        self._table = table
-        self._nodes = mp.Cursor(table.node_changes)
-        views = [grouping for grouping in groupings if isinstance(grouping, mp.RowView)]
-        self._cursors = [mp.Cursor(view.moved) for view in views]
-        self._assign_all()
-
-    def _assign_all(self) -> None:
-        """Assign all rows to groups."""
-        for cursor in (self._nodes, *self._cursors):
-            cursor.changed()
-            cursor.commit()
-        # How many values each grouping has; how many rows each group has; the group of each row.
-        self.sizes = self._now_sizes()
-        self.group_of: NDArray[np.intp] = np.zeros(self._table.capacity, dtype=np.intp)
-        for grouping, size in zip(self._groupings, self.sizes, strict=True):
-            self.group_of *= size
-            if isinstance(grouping, mp.RowView):
-                self.group_of += grouping.counts
-            elif grouping is not None:
-                self.group_of += grouping.codes
-        self.row_counts: NDArray[np.int64] = np.bincount(
-            self.group_of, minlength=math.prod(self.sizes)
-        )
-
-    def _now_sizes(self) -> list[int]:
-        return [_size(grouping) for grouping in self._groupings]
-
-    def refresh(self) -> None:
-        """Assign the rows whose number of pods changed; all rows if a node changed."""
-        moved = self._moved()
-        if moved is None or len(moved) > mp.FEW_ROWS:
-            self._assign_all()
-            return
-        for row in moved:
-            group = 0
-            for grouping, size in zip(self._groupings, self.sizes, strict=True):
-                group *= size
-                if isinstance(grouping, mp.RowView):
-                    group += grouping.counts.item(row)
-                elif grouping is not None:
-                    group += grouping.codes.item(row)
-            self.row_counts[self.group_of.item(row)] -= 1
-            self.row_counts[group] += 1
-            self.group_of[row] = group
-        for cursor in self._cursors:
-            cursor.commit()
-
-    def _moved(self) -> set[int] | None:
-        """The rows to assign again; None for all."""
-        if not self._nodes.is_current or self.sizes != self._now_sizes():
-            return None
-        moved: set[int] = set()
-        for cursor in self._cursors:
-            rows = cursor.changed()
-            if rows is None:
-                return None
-            moved.update(rows)
-        return moved
-
-
-def _size(grouping: Grouping) -> int:
-    if isinstance(grouping, mp.RowView):
-        return 1 << grouping.most.bit_length()  # With room for more pods.
-    return 1 if grouping is None else len(grouping.values)
+    def of_groups(self, values: Iterable[float]) -> list[float]:
+        """For groups of nodes, by their domain or, for the hostname, by the pods on a node."""
+        if self._by_domain is None:
+            return [self._points(pods) for pods in values]
+        points: list[float] = self._by_domain.tolist()
+        return [points[int(domain)] for domain in values]
 
 
 class SpreadScores:
     """The raw scores of one cycle."""
 
-    __slots__ = ("_counted", "_group", "_keys", "_table", "spreads")
+    __slots__ = ("_keys", "spreads")
 
     def __init__(self, group: ConstraintSet, table: mp.NodeTable, feasible: mp.Mask) -> None:
         counted = group.counted(table.placements)
-        self._group, self._counted, self._table = group, counted, table
         # The required labels that some nodes lack; such nodes are ignored.
         lacking = [c.constraint.topology_key for c in counted if c.all_nodes.absent]
         self._keys = lacking if group.require_all else []
@@ -208,33 +129,67 @@ class SpreadScores:
             scores[self._ignored(rows)] = IGNORED
         return scores
 
-    @property
-    def by_group(self) -> mp.ScoresByGroup | None:
-        """Raw scores by groups of nodes; None with too many groups, or nodes that lack a label."""
-        groups = self._node_groups
-        if groups is None:
-            return None
-        points = [0.0]
-        for spread, size in zip(self.spreads, groups.sizes, strict=True):
-            further = spread.by_group(size)
-            points = [before + more for before in points for more in further]
-        scores = np.array([int(each + ALMOST_HALF) for each in points])
-        return mp.ScoresByGroup(scores, groups.row_counts, groups.group_of)
+
+class GroupedSpread:
+    """The raw scores of one cycle by groups of nodes."""
+
+    __slots__ = ("_counted", "_group")
+
+    def __init__(self, group: ConstraintSet, table: mp.NodeTable) -> None:
+        self._group = group
+        self._counted = group.counted(table.placements)
 
     @property
-    def _node_groups(self) -> NodeGroups | None:
-        counted, table = self._counted, self._table
-        if any(each.all_nodes.absent for each in counted):
-            return None
-        placements = table.placements
-        known: tuple[list[ConstraintViews], NodeGroups] | None = placements.held(self._group)
-        if known is not None and known[0] is counted:
-            groups = known[1]
-            groups.refresh()
-        else:
-            groups = NodeGroups([each.grouping for each in counted], table)
-            placements.hold(self._group, (counted, groups))
-        return groups if len(groups.row_counts) <= MOST_GROUPS else None
+    def keys(self) -> tuple[mp.GroupKey, ...] | None:
+        """What nodes with equal scores agree in: pods on the node by hostname, else the domain."""
+        keys: list[mp.GroupKey] = []
+        for each in self._counted:
+            if each.per_row and each.all_nodes.absent:
+                return None
+            if (key := each.grouping) is not None:
+                keys.append(key)
+        return tuple(keys)
+
+    def of(self, groups: mp.Groups) -> list[int]:
+        """The raw scores; less is better."""
+        ignored = self._ignored(groups)
+        points = [0.0] * len(groups)
+        for each in self._counted:
+            if each.per_row:
+                size, pods = sum(self._counting(groups.sizes, ignored)), each.pods_per_row
+                values = points if pods is None else groups.of(pods)
+            else:
+                values = groups.of(each.nodes.column)
+                size = _domains(self._counting(values, ignored), each.nodes.column)
+            spread = ConstraintScore(each, weight_of(size), require_all=self._group.require_all)
+            more = spread.of_groups(values)
+            points = [before + added for before, added in zip(points, more, strict=True)]
+        scores = [int(each + ALMOST_HALF) for each in points]
+        if ignored is None:
+            return scores
+        return [IGNORED if i else score for i, score in zip(ignored, scores, strict=True)]
+
+    def _ignored(self, groups: mp.Groups) -> list[bool] | None:
+        """Groups of nodes that lack a required label; None if there are none."""
+        ignored: list[bool] | None = None
+        for each in self._counted if self._group.require_all else ():
+            if each.all_nodes.absent and not each.per_row:
+                lacks = [domain == 0 for domain in groups.of(each.nodes.column)]
+                both = zip(ignored or lacks, lacks, strict=True)
+                ignored = [one or other for one, other in both]
+        return ignored
+
+    @staticmethod
+    def _counting(values: list[int], ignored: list[bool] | None) -> list[int]:
+        if ignored is None:
+            return values
+        return [value for value, i in zip(values, ignored, strict=True) if not i]
+
+
+def _domains(codes: list[int], column: mp.LabelColumn) -> int:
+    """The number of domains; nodes without the label are in the domain of the empty value."""
+    found = set(codes)
+    return len(found) - (0 in found and column.code_of.get("") in found)
 
 
 def _in_domains(counted: ConstraintViews, *, require_all: bool) -> NDArray[np.int64]:
@@ -256,7 +211,7 @@ class FewestBest(Struct, frozen=True):
 
     def summarize(self, feasible: mp.Scores) -> tuple[int, int]:
         """The least and the most, without ignored nodes."""
-        if len(feasible) <= MOST_GROUPS:
+        if len(feasible) <= FEW_SCORES:
             counting = [raw for raw in feasible.tolist() if raw != IGNORED]
             return min(counting, default=0), max(counting, default=0)
         least = int(feasible.min())

@@ -25,6 +25,8 @@ from moorage.plugins.pod_topology_spread.constraints import (
 EVERY_NODE = mp.Inclusion()
 # Up to so many domains are handled one by one; more are handled as arrays.
 FEW_DOMAINS = 32
+# Up to so many domains are groups of nodes.
+MOST_DOMAINS = 512
 
 # What the placements must not drop while it is in use.
 Used = mp.DomainView | mp.RowView | mp.EligibleRows
@@ -103,7 +105,7 @@ class ConstraintViews:
 
     @property
     def grouping(self) -> mp.LabelColumn | mp.RowView | None:
-        """What divides nodes into groups of equal score."""
+        """What nodes of equal score agree in; None if all do."""
         return self.pods_per_row if self.per_row else self.nodes.column
 
     def used(self) -> list[Used]:

@@ -16,7 +16,8 @@ from moorage.framework import invoke
 from moorage.framework.cluster import Cluster
 from moorage.framework.invoke import PluginMethod
 from moorage.framework.points import BEST, Depends, Plugin
-from moorage.framework.status import SUCCESS, ScoresByGroup, SparseScores, Status
+from moorage.framework.status import SUCCESS, Status
+from moorage.nodes.groups import Groups, RowGroups
 from moorage.nodes.table import NodeTable
 from moorage.testing import strategies
 from moorage.testing.checks.examples import Example
@@ -49,6 +50,36 @@ def check_twins(plugin: Plugin, pod: Pod, cluster: Cluster | NodeTable) -> None:
         _compare_forms(cycle, "filter", cycle.statuses, slices)
     if cycle.scores:
         _compare_forms(cycle, "score", cycle.raw, slices)
+    if hasattr(plugin, "group_keys"):
+        _compare_groups(cycle, rows)
+
+
+def _compare_groups(cycle: PluginCycle, rows: list[int]) -> None:
+    """Prove that the form for groups of nodes agrees with the per-node form."""
+    plugin, state, pod = cycle.plugin, cycle.state, cycle.pod
+    keys = invoke.group_keys(PluginMethod(plugin, "group_keys"), state, pod)
+    if keys is None or not rows:
+        return
+    group_of = RowGroups(keys, cycle.table)
+    sizes = np.bincount(group_of.group_of[rows])
+    groups = Groups(group_of, sizes.nonzero()[0].tolist(), sizes.tolist())
+    at = [groups.numbers.index(group) for group in group_of.group_of[rows].tolist()]
+    if cycle.filters and hasattr(plugin, "filter_groups"):
+        fits = invoke.filter_groups(PluginMethod(plugin, "filter_groups"), state, pod, groups)
+        per_node = [status.is_success for status in cycle.statuses(rows, cycle.forms("filter")[0])]
+        _same_by_group(cycle, "filter", per_node, [fits[i] for i in at])
+    if hasattr(plugin, "score_groups"):
+        scores = invoke.score_groups(PluginMethod(plugin, "score_groups"), state, pod, groups)
+        by_group = None if scores is None else [scores[i] for i in at]
+        raw = cycle.raw(rows, cycle.forms("score")[0]) if cycle.scores else None
+        _same_by_group(cycle, "score", raw, by_group)
+
+
+def _same_by_group(cycle: PluginCycle, point: str, per_node: Any, by_group: Any) -> None:
+    assert per_node == by_group, (
+        f"{point} says {per_node}, {point}_groups says {by_group}; they have to agree"
+        f"\n  pod:  {shown(cycle.pod)}"
+    )
 
 
 def _compare_forms(
@@ -135,22 +166,6 @@ def check_optional_methods(plugin: Plugin, example: Example) -> None:
         assert changed is None or all(0 <= row < len(cycle.table) for row in changed.tolist()), (
             f"filter_changes must return rows of the table, or None, not {changed!r}"
         )
-    if hasattr(plugin, "score_compact") and cycle.scores:
-        compact = invoke.score_compact(PluginMethod(plugin, "score_compact"), state, pod)
-        rows = active_rows(cycle.table)
-        if compact is not None:
-            per_node = cycle.raw(rows, cycle.forms("score")[0])
-            scores = [_compact_score(compact, row) for row in rows]
-            assert scores == per_node, (
-                f"score_compact says {scores}, score says {per_node}; they have to agree"
-                f"\n  pod:  {shown(pod)}"
-            )
-
-
-def _compact_score(compact: ScoresByGroup | SparseScores, row: int) -> int:
-    if isinstance(compact, SparseScores):
-        return compact.item(row)
-    return int(compact.scores[compact.groups[row]])
 
 
 def _check_hashable(method: str, value: Hashable) -> None:

@@ -1,0 +1,258 @@
+"""GroupedViews: decisions for a template by groups of rows, where that is possible.
+
+Plugins that look beyond the node, such as inter-pod affinity and topology spread, say the same of
+all rows that agree in a few values (`group_keys`). So they are asked for a verdict and a score per
+group, and these are combined with the best rows of every group by cached scores. No step takes time
+in proportion to the rows.
+"""
+
+from collections.abc import Sequence
+from itertools import chain
+from operator import add
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from moorage.api.pod import Pod
+from moorage.framework import invoke
+from moorage.framework.points import BEST
+from moorage.framework.state import CycleState
+from moorage.framework.status import Scores
+from moorage.framework.views.feasible import FeasibleRows, FeasibleView
+from moorage.framework.views.policy import IndexedFilter
+from moorage.framework.views.ranked_groups import RankedGroups
+from moorage.framework.views.repeated import RepeatedTotals
+from moorage.framework.views.resources import ResourceViews
+from moorage.framework.views.row_sets import RowUnion
+from moorage.framework.views.totals import MOST_DERIVED, TotalView
+from moorage.framework.views.uncached import UncachedScore
+from moorage.nodes.changes import UNREAD
+from moorage.nodes.groups import GroupKey, Groups, RowGroups
+
+if TYPE_CHECKING:
+    from moorage.framework.profile import Profile
+
+# With more groups than this, evaluating all rows is faster.
+MOST_GROUPS = 256
+
+# Where nothing is kept for a row.
+NOTHING_KEPT = (None, None)
+
+# A score plugin's name, its weight, and its normalised scores by group.
+GroupPart = tuple[str, int, list[int]]
+
+
+class GroupedRows(FeasibleRows):
+    """How many rows fit, and which groups they are in; nothing of single rows."""
+
+    def __init__(
+        self, names: Sequence[str], groups: Groups, count: int, rejected_by: list[int]
+    ) -> None:
+        super().__init__(names, ())
+        self.groups = groups
+        self.count = count
+        self.rejected_by = rejected_by
+
+
+class GroupedScores:
+    """The totals of one cycle: those of cached scores, and what plugins add to each group."""
+
+    __slots__ = ("_added", "_best", "_groups", "_parts", "_ranked", "_scored")
+
+    def __init__(
+        self, ranked: RankedGroups, total: TotalView, groups: Groups, parts: Sequence[GroupPart]
+    ) -> None:
+        self._ranked = ranked
+        self._scored = total.scored
+        self._groups = groups
+        self._parts = parts
+        # What plugins add to the totals of each group.
+        self._added: list[int] | None = None
+        for _, weight, scores in parts:
+            more = scores if weight == 1 else [weight * score for score in scores]
+            self._added = more if self._added is None else [*map(add, self._added, more)]
+        tops, numbers = ranked.tops, groups.numbers
+        totals = [tops[number] for number in numbers]
+        if self._added is not None:
+            totals = [*map(add, totals, self._added)]
+        highest = max(totals)
+        best = [number for number, total in zip(numbers, totals) if total == highest]  # noqa: B905
+        self._best = ranked.best(best)
+
+    def best(self) -> RowUnion:
+        """The rows that share the highest total, ascending."""
+        return self._best
+
+    def top(self, count: int, selected: int) -> list[int]:
+        """The rows with the highest totals: the selected one, which is one of them, and others."""
+        found, best = [selected], self._best
+        if len(best) >= count:
+            found += [row for row in best.first(count) if row != selected]
+            return found[:count]
+        added = self._added or [0] * len(self._groups)
+        for rows in self._ranked.descending(zip(self._groups.numbers, added, strict=True)):
+            found += [row for row in rows.first(count) if row != selected]
+            if len(found) >= count:
+                break
+        return found[:count]
+
+    @property
+    def totals(self) -> Scores:
+        """The totals of all rows, -1 where a row does not fit; for readers of every row."""
+        by_group = np.full(len(self._ranked.groups), np.iinfo(np.int64).min // 2)
+        by_group[self._groups.numbers] = self._added or 0
+        before = self._scored.totals
+        totals = np.maximum(before + by_group.take(self._ranked.groups.group_of), -1)
+        return np.where(before < 0, -1, totals)
+
+    def total(self, row: int) -> int:
+        """The total of a row that fits."""
+        total = self._scored.totals.item(row)
+        return total if self._added is None else total + self._added[self._position(row)]
+
+    def scores(self, row: int) -> dict[str, int]:
+        """The weighted score per plugin of a row that fits."""
+        if not self._parts:
+            return self._scored.parts.of(row)
+        at = self._position(row)
+        weighted = {name: weight * scores[at] for name, weight, scores in self._parts}
+        return self._scored.parts.of_with(row, weighted)
+
+    def kept(self, rows: Sequence[int]) -> list[Any]:
+        """What a reader derived from the scores of rows and kept; None where these changed."""
+        if not self._parts:
+            return self._scored.kept(rows)
+        get, found = self._ranked.derived.get, []
+        for row in rows:
+            added, derived = get(row, NOTHING_KEPT)
+            found.append(derived if added == self._added_to(row) else None)
+        return found
+
+    def keep(self, row: int, derived: Any) -> None:
+        """Keep what is derived from the scores of a row."""
+        if not self._parts:
+            self._scored.keep(row, derived)
+            return
+        kept = self._ranked.derived
+        if len(kept) > MOST_DERIVED:
+            kept.clear()
+        kept[row] = self._added_to(row), derived
+
+    def _added_to(self, row: int) -> list[int]:
+        at = self._position(row)
+        return [scores[at] for _, _, scores in self._parts]
+
+    def _position(self, row: int) -> int:
+        return self._groups.numbers.index(self._ranked.groups.group_of.item(row))
+
+
+class GroupedViews:
+    """See the module.
+
+    `feasible` and `total` have cached filters and scores only. `filters` and `scores` are the other
+    ones that do not skip the pod.
+    """
+
+    def __init__(
+        self,
+        profile: "Profile",
+        feasible: FeasibleView,
+        total: TotalView,
+        by_resources: ResourceViews | None,
+        filters: Sequence[IndexedFilter],
+        scores: Sequence[UncachedScore],
+    ) -> None:
+        self._feasible = feasible
+        self._total = total
+        self._by_resources = by_resources
+        self._filters = [(i, profile.require(p, "filter_groups")) for i, p in filters]
+        self._scores = scores
+        plugins = {plugin.name: plugin for _, plugin in filters}
+        plugins.update({score.name: score.plugin for score in scores})
+        self._keys_of = [profile.require(plugin, "group_keys") for plugin in plugins.values()]
+        # What they returned, and the groups that follow from it.
+        self._keys: list[tuple[GroupKey, ...]] = []
+        self._ranked: RankedGroups | None = None
+        # As long as only resources of rows change.
+        self._repeated: RepeatedTotals | None = None
+        self._nodes = UNREAD
+
+    def restart(self) -> None:
+        """Filters and scores are about to be evaluated otherwise; read all changes afterwards."""
+        self._repeated = None
+
+    def filter(self, state: CycleState, pod: Pod) -> GroupedRows | None:
+        """The result of filters; None if rows have to be evaluated one by one.
+
+        That is so if fewer than two rows are feasible, too.
+        """
+        ranked = self._rank(state, pod) if self._refresh(state, pod) else None
+        if ranked is None:
+            return None
+        feasible, groups = self._feasible, ranked.feasible()
+        count, rejected_by = feasible.count, feasible.rejected_by
+        for index, method in self._filters:
+            fits = invoke.filter_groups(method, state, pod, groups)
+            if False in fits:
+                groups = groups.where(fits)
+                before, count = count, sum(groups.sizes)
+                rejected_by = [*rejected_by, *[0] * (index + 1 - len(rejected_by))]
+                rejected_by[index] += before - count
+        return GroupedRows(feasible.names, groups, count, rejected_by) if count >= 2 else None
+
+    def _refresh(self, state: CycleState, pod: Pod) -> bool:
+        """Bring the cached filters and scores up to date; returns whether they can be used."""
+        feasible, total, nodes = self._feasible, self._total, state.table.node_changes.position
+        repeated = self._repeated if self._nodes == nodes and feasible.is_current else None
+        if repeated is not None and repeated.take_changes():
+            return True
+        self._repeated, self._nodes = None, nodes
+        if self._by_resources is not None:
+            self._by_resources.refresh()
+        feasible.refresh(state, pod)
+        total.refresh(state, pod)
+        if feasible.has_errors or not total.is_valid or not self._can_filter():
+            return False
+        if self._by_resources is not None:
+            self._repeated = RepeatedTotals.of(feasible, total, self._by_resources)
+        return True
+
+    def _can_filter(self) -> bool:
+        """Whether it is known what filters of groups change.
+
+        That is: which of all filters rejects a row first, and what other rows score.
+        """
+        if not self._filters:
+            return True
+        first = self._filters[0][0]
+        are_last = all(view.codes is None for i, view in self._feasible.filters if i > first)
+        return are_last and self._total.ignores_feasible
+
+    def _rank(self, state: CycleState, pod: Pod) -> RankedGroups | None:
+        """The groups of rows, up to date."""
+        keys = []
+        for method in self._keys_of:
+            found = invoke.group_keys(method, state, pod)
+            if found is None:
+                return None
+            keys.append(found)
+        ranked = self._ranked
+        if ranked is None or keys != self._keys:
+            groups = RowGroups([*dict.fromkeys(chain(*keys))], state.table)
+            ranked, self._keys = RankedGroups(groups, self._total), keys
+            self._ranked = ranked
+        else:
+            ranked.refresh()
+        return ranked if len(ranked.groups) <= MOST_GROUPS else None
+
+    def score(self, state: CycleState, pod: Pod, rows: GroupedRows) -> GroupedScores | None:
+        """The scores of groups that fit; None if rows have to be scored one by one."""
+        ranked, parts = self._ranked, []
+        assert ranked is not None, "filters run first"
+        for plugin in self._scores:
+            scores = plugin.of_groups(state, pod, rows.groups)
+            if scores is not None:
+                if not 0 <= min(scores) <= max(scores) <= BEST:
+                    return None
+                parts.append((plugin.name, plugin.weight, scores))
+        return GroupedScores(ranked, self._total, rows.groups, parts)

@@ -1,0 +1,158 @@
+"""RankedGroups: the feasible rows of a template, by group and by the total of their cached scores.
+
+A row that changes is moved from one set of rows to another. So the best rows of every group are
+known at any time, and so is what comes next when they are used up.
+"""
+
+from bisect import insort
+from collections.abc import Iterable, Iterator
+from heapq import heapify, heappop, heapreplace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from moorage.framework.views import row_sets
+from moorage.framework.views.row_sets import MOST_LISTED, RowSet, RowUnion
+from moorage.framework.views.totals import TotalView
+from moorage.framework.views.view import RowArray
+from moorage.nodes.changes import Cursor
+from moorage.nodes.groups import Groups, RowGroups
+
+# A set of rows is found by the group, shifted, and the total.
+SHIFT = 40
+TOTAL = (1 << SHIFT) - 1
+# In place of the highest total of a group without feasible rows.
+NO_TOTAL = -1
+NOT_FEASIBLE = -1
+
+
+class RankedGroups:
+    """See the module."""
+
+    def __init__(self, groups: RowGroups, total: TotalView) -> None:
+        self.groups = groups
+        self._total = total
+        self._cursor = Cursor(total.log)
+        total.is_read = True
+        self._build()
+
+    def _build(self) -> None:
+        self._cursor.changed()
+        self._cursor.commit()
+        totals, group_of = self._total.scored.totals, self.groups.group_of
+        rows = (totals >= 0).nonzero()[0]
+        keys = (group_of[rows] << SHIFT) | totals[rows]
+        order = keys.argsort(kind="stable")
+        sorted_rows, sorted_keys = rows[order], keys[order]
+        starts = np.diff(sorted_keys, prepend=NOT_FEASIBLE).nonzero()[0]
+        parts = np.split(sorted_rows, starts[1:]) if len(starts) else []
+        found = sorted_keys[starts].tolist()
+        self._capacity = capacity = len(totals)
+        # Under which every row is found.
+        self._keys: NDArray[np.int64] = np.full(capacity, NOT_FEASIBLE)
+        self._keys[rows] = keys
+        # Arrays until they are read: most never are.
+        self._rows: dict[int, RowSet | RowArray] = dict(zip(found, parts, strict=True))
+        # The totals that rows of every group have, ascending; the highest; and how many rows.
+        self._levels: list[list[int]] = [[] for _ in range(len(self.groups))]
+        for key in found:
+            self._levels[key >> SHIFT].append(key & TOTAL)
+        self.tops = [each[-1] if each else NO_TOTAL for each in self._levels]
+        self._sizes: list[int] = np.bincount(group_of[rows], minlength=len(self.groups)).tolist()
+        self._feasible: Groups | None = None
+        # What a reader derived from the scores of a row, with the scores that were added to it.
+        self.derived: dict[int, tuple[list[int], Any]] = {}
+
+    def refresh(self) -> None:
+        """Move the rows whose group or total changed."""
+        cursor, log = self._cursor, self._cursor.log
+        moved, changed = self.groups.refresh(), cursor.changed()
+        if moved is None or changed is None:
+            self._build()
+            return
+        for _ in range(len(self.groups) - len(self._levels)):
+            self._levels.append([])
+            self.tops.append(NO_TOTAL)
+            self._sizes.append(0)
+        totals, group_of = self._total.scored.totals, self.groups.group_of
+        for row in (*changed, *moved) if moved else changed:
+            total = totals.item(row)
+            self.derived.pop(row, None)
+            self._place(row, NOT_FEASIBLE if total < 0 else (group_of.item(row) << SHIFT) | total)
+        cursor.position = log.position
+
+    def _place(self, row: int, key: int) -> None:
+        before = self._keys.item(row)
+        if key == before:
+            return
+        self._keys[row] = key
+        if before != NOT_FEASIBLE:
+            self._take_out(row, before)
+        if key != NOT_FEASIBLE:
+            self._put_in(row, key)
+
+    def _take_out(self, row: int, key: int) -> None:
+        rows, group = self._rows[key], key >> SHIFT
+        self._sizes[group] -= 1
+        if len(rows) > 1:
+            row_sets.remove(rows if type(rows) is list else self._set(key), row)
+            return
+        del self._rows[key]
+        levels = self._levels[group]
+        levels.remove(key & TOTAL)
+        if levels:
+            self.tops[group] = levels[-1]
+        else:
+            self.tops[group], self._feasible = NO_TOTAL, None
+
+    def _put_in(self, row: int, key: int) -> None:
+        group = key >> SHIFT
+        self._sizes[group] += 1
+        rows = self._rows.get(key)
+        if rows is not None:
+            row_sets.add(rows if type(rows) is list else self._set(key), row)
+            if len(rows) == MOST_LISTED:
+                self._set(key)
+            return
+        self._rows[key] = [row]
+        levels = self._levels[group]
+        if not levels:
+            self._feasible = None
+        insort(levels, key & TOTAL)
+        self.tops[group] = levels[-1]
+
+    def _set(self, key: int) -> RowSet:
+        """The rows with a group and total, in a form that can be changed."""
+        found = self._rows[key] = row_sets.row_set(self._rows[key], self._capacity)
+        return found
+
+    def feasible(self) -> Groups:
+        """The groups that have feasible rows."""
+        if self._feasible is None:
+            numbers = [number for number, size in enumerate(self._sizes) if size]
+            self._feasible = Groups(self.groups, numbers, self._sizes)
+        return self._feasible
+
+    def best(self, groups: Iterable[int]) -> RowUnion:
+        """The rows with the highest total of each group."""
+        tops = self.tops
+        sets = [self._set((group << SHIFT) | tops[group]) for group in groups]
+        return RowUnion(sets, self._capacity)
+
+    def descending(self, added: Iterable[tuple[int, int]]) -> Iterator[RowUnion]:
+        """All rows of groups, those with the highest sum of total and added score first."""
+        heap = [(-more - self.tops[group], group, -1) for group, more in added]
+        heapify(heap)
+        while heap:
+            first, sets = heap[0][0], []
+            while heap and heap[0][0] == first:
+                negated, group, at = heap[0]
+                levels = self._levels[group]
+                sets.append(self._set((group << SHIFT) | levels[at]))
+                if at == -len(levels):
+                    heappop(heap)
+                else:
+                    less = levels[at] - levels[at - 1]
+                    heapreplace(heap, (negated + less, group, at - 1))
+            yield RowUnion(sets, self._capacity)

@@ -1,0 +1,153 @@
+"""Decisions by groups of rows: when they are made, and plugins that are not called again."""
+
+from random import Random
+
+import numpy as np
+import pytest
+
+from moorage.core.cycle import SchedulingCycle
+from moorage.framework.points import ByMax, Depends
+from moorage.framework.status import SKIP, SUCCESS, unschedulable
+from moorage.framework.views.grouped import GroupedScores
+from moorage.testing import make_node, make_pod
+
+NO = unschedulable("no")
+POD = make_pod("p")
+NODES = [make_node(f"n{i}", labels={"zone": f"z{i % 3}"}) for i in range(9)]
+
+
+class ByZone:
+    """Rejects the zone in `closed` and prefers zones with a high number."""
+
+    name = "ByZone"
+    depends = Depends.PLACEMENTS
+    normalizer = ByMax()
+
+    closed = None
+    raises = False
+    most = 100
+
+    def pre_filter(self, state, pod):
+        return SUCCESS
+
+    def filter(self, state, pod, node):
+        return NO if node.labels["zone"] == self.closed else SUCCESS
+
+    def filter_changes(self, state, pod, since):
+        return 0, None
+
+    def score(self, state, pod, node):
+        return int(node.labels["zone"][1:])
+
+    def group_keys(self, state, pod):
+        if self.raises:
+            raise ValueError("out of order")
+        return (state.table.label("zone"),)
+
+    def filter_groups(self, state, pod, groups):
+        return [zone != self.closed for zone in self._zones(state, groups)]
+
+    def score_groups(self, state, pod, groups):
+        return [int(zone[1:]) for zone in self._zones(state, groups)]
+
+    def _zones(self, state, groups):
+        column = state.table.label("zone")
+        return [column.values[code] for code in groups.of(column)]
+
+
+class Rejecting:
+    """A cached filter that comes after the one of groups."""
+
+    name = "Rejecting"
+    depends = Depends.NODE
+
+    def filter(self, state, pod, node):
+        return NO if node.name == "n8" else SUCCESS
+
+
+class Skipping:
+    """Would skip the pod again while `key` is the same."""
+
+    name = "Skipping"
+    depends = Depends.PLACEMENTS
+
+    key, calls = 1, 0
+
+    def skip_key(self, state, pod):
+        return self.key
+
+    def pre_filter(self, state, pod):
+        type(self).calls += 1
+        return SKIP
+
+    def filter(self, state, pod, node):
+        return NO
+
+
+@pytest.fixture
+def decide(bench):
+    def made(*plugins, pod=POD):
+        workbench = bench([*plugins], nodes=NODES)
+        cluster, templates = workbench.cluster, workbench.templates
+        cycle = SchedulingCycle(cluster, templates, {}, Random(0))
+        profile = workbench.profile
+
+        def once(by_group=True):  # noqa: FBT002
+            return cycle.decide(profile, pod, templates.of(pod), 0.0, by_group)
+
+        once()
+        once()
+        return once
+
+    return made
+
+
+def test_groups_are_evaluated_from_the_third_pod_on(decide):
+    decision = decide(ByZone)()
+    assert isinstance(decision.scored, GroupedScores)
+    assert decision.node in ("n2", "n5", "n8")
+    assert decision.scored.top(4, decision.row)[0] == decision.row
+    assert decision.feasible_count == 9
+    assert decision.scored.totals.max() == 100
+
+
+def test_a_closed_group(decide, monkeypatch):
+    once = decide(ByZone)
+    monkeypatch.setattr(ByZone, "closed", "z2")
+    decision = once()
+    assert isinstance(decision.scored, GroupedScores)
+    assert decision.node in ("n1", "n4", "n7")
+    assert (decision.feasible_count, decision.rejected_by()) == (6, {"ByZone": 3})
+
+
+def test_rows_are_evaluated_for_readers_of_every_row(decide):
+    decision = decide(ByZone)(by_group=False)
+    assert not isinstance(decision.scored, GroupedScores)
+    assert np.count_nonzero(decision.filtered.fits) == 9
+
+
+def test_rows_are_evaluated_if_a_later_filter_rejects_some(decide, monkeypatch):
+    """Which filter rejects a row first would not be known."""
+    once = decide(ByZone, Rejecting)
+    monkeypatch.setattr(ByZone, "closed", "z2")
+    decision = once()
+    assert not isinstance(decision.scored, GroupedScores)
+    assert decision.rejected_by() == {"ByZone": 3}
+
+
+def test_a_plugin_that_raises_fails_the_pod(decide, monkeypatch):
+    once = decide(ByZone)
+    monkeypatch.setattr(ByZone, "raises", True)
+    assert "out of order" in once().status.message
+    monkeypatch.setattr(ByZone, "raises", False)
+    assert once().node
+
+
+def test_a_plugin_that_skips_the_pod_is_called_again_only_after_its_key_changed(
+    decide, monkeypatch
+):
+    once = decide(Skipping, ByZone)
+    monkeypatch.setattr(Skipping, "calls", 0)
+    once()
+    once()
+    assert Skipping.calls == 0
