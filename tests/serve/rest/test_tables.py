@@ -3,9 +3,14 @@
 import pytest
 
 from moorage.api import timestamps
+from moorage.cluster.resources import BUILT_IN, NAMESPACES
+from moorage.cluster.store import Store
 from moorage.serve.rest.tables import cells, columns, event_columns, table
 from moorage.serve.rest.tables.stored_kind_columns import STORED_KIND_COLUMNS as STORED
 
+CONFIG_MAPS, REPLICA_SETS = (
+    next(each for each in BUILT_IN if each.kind == kind) for kind in ("ConfigMap", "ReplicaSet")
+)
 NOW = timestamps.to_seconds("2026-01-01T01:00:00Z")
 META = {"name": "x", "creationTimestamp": "2026-01-01T00:00:00Z"}
 
@@ -320,3 +325,18 @@ def test_default_class_is_marked():
     assert (
         table.object_name({"metadata": META | {"annotations": annotations}}, NOW) == "x (default)"
     )
+
+
+@pytest.mark.parametrize(
+    ("resource", "expected"),
+    [
+        pytest.param(CONFIG_MAPS, ["", 0, "<unknown>"], id="ConfigMap"),
+        pytest.param(NAMESPACES, ["", "", "<unknown>"], id="Namespace"),
+        pytest.param(REPLICA_SETS, ["", 0, 0, 0, "<unknown>", "", "", "<none>"], id="ReplicaSet"),
+    ],
+)
+def test_a_bookmark_is_a_row_of_an_empty_object(resource, expected):
+    bookmark = {"metadata": {"resourceVersion": "7"}}
+    store = Store(clock=lambda: "", uid=lambda: "")
+    (row,) = table.render_table(resource, [bookmark], store, NOW, "None")["rows"]
+    assert row["cells"] == expected

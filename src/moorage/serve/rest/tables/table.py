@@ -31,9 +31,8 @@ def render_table(
     columns = tuple(_columns(resource, store))
     rows = []
     for obj in objects:
-        # A bookmark has a version and annotations, but no name: a row without cells.
-        is_bookmark = not obj["metadata"].get("name")
-        row: Object = {"cells": [None if is_bookmark else each.cell(obj, now) for each in columns]}
+        # A bookmark is a row, too: the cells of an object that has nothing but a version.
+        row: Object = {"cells": [each.cell(obj, now) for each in columns]}
         if include_object == "Metadata":
             row["object"] = responses.partial_metadata(obj, api_version)
         elif include_object == "Object":
