@@ -65,10 +65,11 @@ class Reviews:
         spec = request.get("spec") or {}
         seconds = spec.get("expirationSeconds", _DEFAULT_SECONDS)
         if not isinstance(seconds, int) or not _MIN_SECONDS <= seconds <= _MAX_SECONDS:
+            is_long = isinstance(seconds, int) and seconds > _MAX_SECONDS
+            limit = "larger than 2^32 seconds" if is_long else "less than 10 minutes"
             raise InvalidError(
                 'TokenRequest.authentication.k8s.io "" is invalid: spec.expirationSeconds: Invalid '
-                f"value: {seconds!s:.40}: may not specify a duration less than 10 minutes or "
-                "larger than 2^32 seconds"
+                f"value: {seconds!s:.40}: may not specify a duration {limit}"
             )
         meta, now = account["metadata"], int(self._now())
         audiences = spec.get("audiences") or [_ISSUER]
