@@ -9,6 +9,7 @@ there until one fails.
 import ast
 import builtins
 import gc
+import importlib
 import json
 import os
 import resource
@@ -263,7 +264,9 @@ def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
 
 
 def functions_of(paths: list[str]) -> dict[str, list[types.FunctionType]]:
-    """The functions of files, as they are in memory."""
+    """The functions of files, as they are in memory; plugins are imported when they are needed."""
+    for path in paths:
+        importlib.import_module(f"moorage.{path.removesuffix('.py').replace('/', '.')}")
     files = {str(SOURCE / path): path for path in paths}
     found = defaultdict(list)
     gc.unfreeze()

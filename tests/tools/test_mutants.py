@@ -2,6 +2,8 @@
 
 import ast
 import os
+import subprocess
+import sys
 
 import mutant_session
 import mutations
@@ -88,6 +90,18 @@ def test_a_fork_runs_the_changed_code_and_this_process_does_not():
     assert session.in_fork(run) == ("None", 0)
     with pytest.raises(AttributeError):
         SchedulingQueue.hint_errors.fget(None)
+
+
+def test_files_that_no_test_has_imported_are_changed_too():
+    program = "import mutant_session as m; print(len(m.functions_of(['plugins/priority_sort.py'])))"
+    run = subprocess.run(
+        [sys.executable, "-c", program],
+        env={"PYTHONPATH": str(mutations.ROOT / "tools")},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert run.stdout == "1\n"
 
 
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
