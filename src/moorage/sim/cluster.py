@@ -315,7 +315,8 @@ def _terminating(obj: T, seconds: int, now: float) -> T:
 
 def is_protected(obj: KubeObject) -> bool:
     """Whether a finalizer keeps the object that a controller of a simulation removes."""
-    return any(each in _FINALIZERS for each in obj.metadata.finalizers)
+    finalizers = obj.metadata.finalizers
+    return bool(finalizers) and not _FINALIZERS.isdisjoint(finalizers)
 
 
 _FINALIZERS = frozenset((FINALIZER, job.FINALIZER, *storage_protection.FINALIZERS.values()))
