@@ -163,7 +163,8 @@ from moorage.nodes.placements import Placements
 from moorage.nodes.pod_classes import Clause
 from moorage.nodes.pod_groups import GroupPlacement
 from moorage.nodes.resource_views import Allocatable
-from moorage.nodes.table import NodeTable, Rows
+from moorage.nodes.rows import Rows
+from moorage.nodes.table import NodeTable
 from moorage.nodes.template import PodTemplate
 from moorage.nodes.usage import HostPort, Placed
 

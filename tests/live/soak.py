@@ -95,8 +95,8 @@ def behind(world, unschedulable, pods, *, qps=-1.0, per_second=0.0, pause=0.0, s
 def watch_bound(address):
     """When each pod gets its node from now on, as a dict that grows.
 
-    A list of all pods in every step costs the API server time that it then lacks for bindings: 72 ms
-    of CPU time for 2,000 pods.
+    A list of all pods in every step costs the API server time that it then lacks for bindings:
+    72 ms of CPU time for 2,000 pods.
     """
     only_bound = "fieldSelector=spec.nodeName!="
     with urllib.request.urlopen(f"{address}/api/v1/pods?{only_bound}") as listed:

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from moorage.framework.views.template import TemplateViews
     from moorage.nodes.groups import GroupKey, Groups
     from moorage.nodes.info import NodeInfo
-    from moorage.nodes.table import Rows
+    from moorage.nodes.rows import Rows
 
 
 class CallMeter(Protocol):

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from moorage.nodes.groups import GroupKey, Groups
     from moorage.nodes.info import NodeInfo
     from moorage.nodes.pod_groups import GroupPlacement
-    from moorage.nodes.table import Rows
+    from moorage.nodes.rows import Rows
     from moorage.nodes.template import PodTemplate
     from moorage.nodes.usage import Placed
 

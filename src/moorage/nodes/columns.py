@@ -21,7 +21,8 @@ from moorage.nodes.changes import FEW_ROWS, Cursor, RowLog
 
 if TYPE_CHECKING:
     from moorage.nodes.info import NodeInfo
-    from moorage.nodes.table import NodeTable, Rows
+    from moorage.nodes.rows import Rows
+    from moorage.nodes.table import NodeTable
 
 
 @dataclass(frozen=True, slots=True, eq=False)

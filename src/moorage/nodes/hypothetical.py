@@ -16,7 +16,8 @@ from moorage.nodes.columns import Column, UsageColumn
 from moorage.nodes.interning import Mask
 from moorage.nodes.resource_views import CountedResources
 from moorage.nodes.resources import Floats, Ints
-from moorage.nodes.table import NodeTable, TableSlice
+from moorage.nodes.rows import TableSlice
+from moorage.nodes.table import NodeTable
 from moorage.nodes.usage import HostPort, Usage
 
 Numbers = NDArray[np.int64]

@@ -16,7 +16,7 @@ from moorage.api.selectors import NodeTerm, Requirement
 from moorage.nodes.interning import Mask
 
 if TYPE_CHECKING:
-    from moorage.nodes.table import Rows
+    from moorage.nodes.rows import Rows
 
 
 def matching_any(terms: Iterable[NodeTerm], rows: "Rows") -> Mask:

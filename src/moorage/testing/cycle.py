@@ -17,7 +17,8 @@ from moorage.framework import points
 from moorage.framework.cluster import Cluster
 from moorage.framework.points import Plugin
 from moorage.framework.status import SUCCESS, Mask, Narrowed, Scores, Status, Verdicts, unresolvable
-from moorage.nodes.table import NodeTable, Rows
+from moorage.nodes.rows import Rows
+from moorage.nodes.table import NodeTable
 from moorage.testing.builders import make_cluster, make_state
 
 
