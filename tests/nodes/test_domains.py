@@ -273,17 +273,6 @@ def test_required_terms_have_no_weight():
     assert [term.weight for _, term in terms.by_kind()] == [0, 0]
 
 
-def test_values_that_are_held(table, monkeypatch):
-    monkeypatch.setattr(placements, "VIEW_BYTES", 0)
-    monkeypatch.setattr(placements, "FEWEST_VIEWS", 2)
-    held = table.placements
-    for owner in "ab":
-        held.hold(owner, owner.upper())
-    assert held.held("a") == "A"
-    held.hold("c", "C")
-    assert [held.held(owner) for owner in "abc"] == ["A", None, "C"]
-
-
 def test_unused_terms_are_dropped(table, monkeypatch):
     monkeypatch.setattr(counters, "MOST_UNUSED", 3)
     kept = table.placements

@@ -21,7 +21,8 @@ def without_caches(monkeypatch):
     """All schedulers drop their caches before every decision while this lasts."""
     decide = SchedulingCycle.decide
 
-    def decide_anew(cycle, profile, pod, template, now):
+    def decide_anew(cycle, profile, pod, template, now, *_):
+        # Without caches, decisions are made row by row.
         templates = Templates()
         drop_caches(cycle, profile, templates)
         return decide(cycle, profile, pod, templates.of(pod), now)

@@ -20,16 +20,13 @@ from moorage.framework.profile import Profile
 from moorage.framework.views import grouped, ranked_groups, row_sets, view
 from moorage.framework.views.grouped import GroupedScores
 from moorage.framework.views.totals import RowBlocks
-from moorage.nodes import domains, groups
+from moorage.nodes import domains, groups, interning
 from moorage.nodes.template import Templates
 from moorage.nodes.usage import Usage
 from moorage.plugins.inter_pod_affinity import InterPodAffinity
-from moorage.plugins.inter_pod_affinity import filtering as affinity_filtering
-from moorage.plugins.inter_pod_affinity import scoring as affinity_scoring
 from moorage.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
 from moorage.plugins.node_resources_fit import NodeResourcesFit
 from moorage.plugins.pod_topology_spread import PodTopologySpread
-from moorage.plugins.pod_topology_spread import filtering as spread_filtering
 from moorage.plugins.pod_topology_spread import scoring as spread_scoring
 from moorage.testing import make_node
 
@@ -139,9 +136,8 @@ class UniformCluster(RandomCluster):
                 (view, "FEW_ROWS"): 2,
                 (domains, "LONGEST"): 3,
                 (spread_scoring, "FEW_SCORES"): 8,
-                (affinity_scoring, "MOST_DOMAINS"): 1,
-                (affinity_filtering, "MOST_DOMAINS"): 1,
-                (spread_filtering, "MOST_DOMAINS"): 1,
+                (interning, "FEW_VALUES"): 1,
+                (interning, "MOST_VALUES"): 1,
                 (groups, "ROW_COST"): 1,
                 (row_sets, "MOST_LISTED"): 1,
                 (ranked_groups, "MOST_LISTED"): 1,

@@ -364,7 +364,7 @@ class ScoresOfGroupsDiffer(Scores):
         return ()
 
     def score_groups(self, state, pod, groups):
-        return np.full(len(groups), 1000)
+        return [1000] * len(groups)
 
 
 class TooFewScoresOfGroups(ScoresOfGroupsDiffer):
@@ -390,7 +390,7 @@ class GroupsDiffer(Filters):
         return ()
 
     def filter_groups(self, state, pod, groups):
-        return np.zeros(len(groups), dtype=np.bool_)
+        return [False] * len(groups)
 
 
 class ChangesBeyondTheTable(Filters):

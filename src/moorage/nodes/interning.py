@@ -21,6 +21,10 @@ T = TypeVar("T", bound=Hashable)
 
 ABSENT = 0
 MOST_LOOKUPS = 1024
+# See `LabelColumn.has_few_values`.
+FEW_VALUES = 32
+MOST_VALUES = 128
+ROWS_PER_VALUE = 8
 
 
 class InternedColumn(Generic[T]):
@@ -69,6 +73,14 @@ class LabelColumn(InternedColumn[str | None]):
 
     def read(self, node: Node) -> str | None:
         return node.labels.get(self.key)
+
+    @property
+    def has_few_values(self) -> bool:
+        """Whether the rows with a value are worth a group: values are few, and rows far more."""
+        values = len(self.values)
+        return values <= FEW_VALUES or (
+            values <= MOST_VALUES and values * ROWS_PER_VALUE <= len(self.codes)
+        )
 
     def lookup(self, requirement: Requirement) -> Mask:
         """For every code, whether a node with that value meets the requirement."""

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from moorage import plugin as mp
 from moorage.plugins.inter_pod_affinity.template_terms import (
-    MOST_DOMAINS,
     FilterViews,
     TemplateTerms,
     ViewsByKey,
@@ -191,8 +190,8 @@ class AffinityCounts:
         """What nodes with equal verdicts agree in: their domain, or whether pods are in it."""
         keys: list[mp.GroupKey] = []
         for view in self.filter_views.views:
-            is_few = len(view.column.values) <= MOST_DOMAINS
-            keys.append(view.column if is_few else mp.IsCounted(view))
+            column = view.column
+            keys.append(column if column.has_few_values else mp.IsCounted(view))
         return tuple(keys)
 
     def fits_groups(self, groups: mp.Groups) -> list[bool]:
@@ -229,7 +228,7 @@ class AffinityCounts:
 def _pods_of(groups: mp.Groups, view: mp.DomainView) -> list[int]:
     """The pods of a view in the domain of each group, or 1 for any number; -1 without a domain."""
     column = view.column
-    if len(column.values) > MOST_DOMAINS:
+    if not column.has_few_values:
         return groups.of(mp.IsCounted(view))
     count_in = view.sums.item
     return [count_in(domain) if domain else -1 for domain in groups.of(column)]

@@ -8,7 +8,6 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from moorage import plugin as mp
-from moorage.plugins.inter_pod_affinity.template_terms import MOST_DOMAINS
 
 Weighted = Iterable[tuple[int, mp.DomainView]]
 
@@ -39,15 +38,14 @@ class AffinityScores:
         """What nodes with equal points agree in: their domain, or the pods in it."""
         keys: list[mp.GroupKey] = []
         for column, views in self._views.items():
-            is_few = len(column.values) <= MOST_DOMAINS
-            keys += [column] if is_few else [view for _, view in views]
+            keys += [column] if column.has_few_values else [view for _, view in views]
         return tuple(keys)
 
     def of_groups(self, groups: mp.Groups) -> list[int]:
         """The points of groups of nodes."""
         points = [0] * len(groups)
         for column, views in self._views.items():
-            is_few = len(column.values) <= MOST_DOMAINS
+            is_few = column.has_few_values
             for weight, view in views:
                 if is_few:
                     count_in = view.sums.item

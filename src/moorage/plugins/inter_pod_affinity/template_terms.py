@@ -17,9 +17,6 @@ Weighted = list[tuple[int, mp.DomainView]]
 
 NAME = "InterPodAffinity"
 
-# Up to so many domains are groups of nodes.
-MOST_DOMAINS = 512
-
 
 @dataclass(slots=True, eq=False)
 class FilterViews:

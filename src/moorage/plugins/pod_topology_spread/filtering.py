@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from moorage import plugin as mp
 from moorage.plugins.pod_topology_spread import constraints
 from moorage.plugins.pod_topology_spread.constraints import HARD, SpreadConstraint, Stated
-from moorage.plugins.pod_topology_spread.views import FEW_DOMAINS, MOST_DOMAINS, ConstraintViews
+from moorage.plugins.pod_topology_spread.views import FEW_DOMAINS, ConstraintViews
 
 MISSING_LABEL = mp.unresolvable(
     "node(s) didn't match pod topology spread constraints (missing required label)"
@@ -77,7 +77,7 @@ class DomainCounts:
     def group_key(self) -> mp.LabelColumn | mp.DomainView | None:
         """Domains, or pods in a domain if there are many; None if no pods are counted."""
         column, pods = self.counted.nodes.column, self.counted.pods
-        return column if len(column.values) <= MOST_DOMAINS else pods
+        return column if column.has_few_values else pods
 
     def fits(self, groups: mp.Groups) -> list[bool]:
         """The groups that have the label and are not too full; without corrections."""

@@ -25,8 +25,6 @@ from moorage.plugins.pod_topology_spread.constraints import (
 EVERY_NODE = mp.Inclusion()
 # Up to so many domains are handled one by one; more are handled as arrays.
 FEW_DOMAINS = 32
-# Up to so many domains are groups of nodes.
-MOST_DOMAINS = 512
 
 # What the placements must not drop while it is in use.
 Used = mp.DomainView | mp.RowView | mp.EligibleRows
