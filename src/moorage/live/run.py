@@ -28,7 +28,7 @@ from moorage.live.performer import CONCURRENCY, ApiPerformer
 from moorage.live.reflector import ObservationQueue, Reflector
 
 SLICE_SECONDS = 0.004
-# How often the loop checks whether something is due: each pod wakes it several times.
+# How often a busy loop checks whether something is due.
 CHECK_SECONDS = 0.02
 # More decisions would be made long before they can be sent, and ahead of more important pods.
 MAX_BINDINGS = 4 * CONCURRENCY
@@ -257,10 +257,8 @@ class LiveScheduler:
     def _may_wait(self, *, is_busy: bool) -> bool:
         """Do what is due; if there is nothing else to do either, set the timer."""
         now = self.now()
-        if now < self._check_at:
-            if not is_busy and self._check_at < self._timer_at:
-                self._set_timer(self._check_at, now)
-            return not is_busy
+        if is_busy and now < self._check_at:
+            return False
         self._check_at = now + CHECK_SECONDS
         deadline = self.scheduler.deadline
         if deadline is not None and deadline <= now:
