@@ -76,7 +76,7 @@ class GroupedScores:
         if self._added is not None:
             totals = [*map(add, totals, self._added)]
         highest = max(totals)
-        best = [number for number, total in zip(numbers, totals) if total == highest]  # noqa: B905
+        best = [n for n, total in zip(numbers, totals, strict=True) if total == highest]
         self._best = ranked.best(best)
 
     def best(self) -> RowUnion:
