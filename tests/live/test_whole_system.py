@@ -23,6 +23,7 @@ def test_whole_system(seed):
     [
         pytest.param(224, id="expired credentials, and a clock that was set back"),
         pytest.param(43, id="an earlier list with another pod of the same name"),
+        pytest.param(706, id="an earlier list shows a victim as it was before its deletion"),
         pytest.param(237, id="earlier lists after repeated events, and while a pod is bound"),
     ],
 )

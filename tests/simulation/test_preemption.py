@@ -83,6 +83,28 @@ def test_a_policy_of_never_evicts_no_pod():
     )
 
 
+def test_a_pod_that_is_bound_elsewhere_makes_preemption_possible():
+    """No queueing hint tells of it; the retry after five minutes does."""
+    labels = {"app": "a"}
+    spread = {
+        "maxSkew": 1,
+        "topologyKey": "kubernetes.io/hostname",
+        "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {"matchLabels": labels},
+    }
+    nodes = [node("large", "2"), node("small", "1")]
+    for each in nodes:
+        each["metadata"]["labels"] = {"kubernetes.io/hostname": each["metadata"]["name"]}
+    running = [pod("one", "500m", 2000, on="large", labels=labels), pod("low", "1", on="large")]
+    high = pod("high", "1500m", 1000, labels=labels, topologySpreadConstraints=[spread])
+    sim = Simulation([*nodes, *running, high], check=True)
+    sim.run()
+    assert "didn't match pod topology spread constraints" in sim.pending["default/high"]
+    sim.create([pod("two", "1", labels=labels, nodeSelector={"kubernetes.io/hostname": "small"})])
+    sim.run()
+    assert sim.placements["default/high"] == "large"
+
+
 def test_a_pod_of_higher_priority_takes_the_nominated_node():
     sim = Simulation([*full("a", grace=20), pod("high", "4", 1000)], check=True)
     sim.run(until=5)

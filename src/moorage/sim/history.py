@@ -114,8 +114,8 @@ class HistoryChecker:
         # (UID, node) -> ticket of the latest binding that was requested.
         self._last_requested: dict[tuple[str, str], Ticket] = {}
         self._requested: dict[Ticket, BindPod | LookUpPod | DeletePod] = {}
-        # Pods with a deletion that is neither observed nor failed.
-        self._deleted: set[str] = set()
+        # UID -> key of the pods with a deletion that is neither observed nor failed.
+        self._deleted: dict[str, str] = {}
 
     def observe(self, observation: Observation) -> None:
         """The scheduler observes something."""
@@ -124,6 +124,10 @@ class HistoryChecker:
             known = self.state.pods.get(unconfirmed.pod.key)
             if known is None or known.uid != uid or known.node_name:
                 del self._unconfirmed[uid]
+        for uid, key in list(self._deleted.items()):
+            known = self.state.pods.get(key)
+            if known is None or known.uid != uid:
+                del self._deleted[uid]
 
     def check_effects(
         self, effects: Iterable[Effect], decided: Callable[[str], bool], *, checks_room: bool
@@ -144,7 +148,7 @@ class HistoryChecker:
                 self._remember(effect.ticket, request)
             elif isinstance(request, DeletePod):
                 self._check_delete(request)
-                self._deleted.add(request.pod.uid)
+                self._deleted[request.pod.uid] = request.pod.key
 
     def complete(self, ticket: Ticket, outcome: Outcome) -> None:
         """The scheduler receives the outcome of a request."""
@@ -152,7 +156,7 @@ class HistoryChecker:
             case BindPod(pod=ref), Failed():
                 self._unconfirmed.pop(ref.uid, None)
             case DeletePod(pod=ref), Failed() | Unknown():
-                self._deleted.discard(ref.uid)
+                self._deleted.pop(ref.uid, None)
             case LookUpPod(pod=ref), Done(pod=pod):
                 if pod is not None and pod.node_name:
                     self.observe(Updated(pod))
@@ -206,7 +210,7 @@ class HistoryChecker:
             )
         self._last_requested[uid, name] = ticket
         # Its deletion was performed but not observed; on the new node it may be a victim again.
-        self._deleted.discard(uid)
+        self._deleted.pop(uid, None)
         pod = self.state.pods.get(key)
         if pod is not None and pod.uid == uid and not pod.node_name:
             self._unconfirmed[uid] = UnconfirmedBinding(pod, name)

@@ -11,9 +11,12 @@
 
 Unschedulable pods are retried every five minutes, for ever, mostly in vain. But queueing hints
 have gaps, Kubernetes' own too, and that retry closes them. A helpful change is one that may make a
-waiting pod schedulable: not a pod that was bound or has started.
+waiting pod schedulable: not a pod that has started, nor one that was bound, except for pods
+whose constraints on other pods can keep them from preempting: a queueing hint hears only of what
+rejected the pod itself, not of what rejected it in a dry run.
 """
 
+from moorage.core.queued_pod import QueuedPod
 from moorage.sim.clock import Clock
 from moorage.sim.controllers import Controllers
 from moorage.sim.faults import FaultPlan
@@ -109,4 +112,21 @@ class Quiescence:
         pods = [pod for replica in self._replicas.running for pod in replica.unschedulable_pods()]
         if self._replicas.cycles == self._helped_after:
             return bool(pods)
-        return any(pod.queued_at < self._helped_at for pod in pods)
+        bound_at = self._replicas.bound_at
+        return any(
+            pod.queued_at < self._helped_at
+            or (pod.queued_at <= bound_at and _may_preempt_beside_others(pod))
+            for pod in pods
+        )
+
+
+def _may_preempt_beside_others(queued: QueuedPod) -> bool:
+    """Whether a pod elsewhere may make it possible that this one preempts others.
+
+    Few pods have a negative priority, so that one of priority 0 could evict them.
+    """
+    spec, affinity = queued.pod.spec, queued.pod.spec.affinity
+    return queued.pod.priority > 0 and (
+        any(each.when_unsatisfiable == "DoNotSchedule" for each in spec.topology_spread_constraints)
+        or bool(affinity and affinity.pod_affinity and affinity.pod_affinity.required)
+    )

@@ -77,6 +77,7 @@ class Replicas:
         self.events: list[EmitEvent] = []
         # When a binding or deletion last changed the cluster, or a late observation arrived.
         self.changed_at = 0.0
+        self.bound_at = float("-inf")  # When a pod was last bound.
         self.cycles = 0
         self._cluster = cluster
         self._clock = clock
@@ -222,6 +223,8 @@ class Replicas:
         request = effect.request
         if isinstance(request, BindPod | DeletePod):
             self.changed_at = self._clock.now
+            if isinstance(request, BindPod):
+                self.bound_at = self._clock.now
         if self._checks is not None:
             if isinstance(request, BindPod):
                 self._checks.bound(replica, effect.ticket, request)
