@@ -201,6 +201,45 @@ def test_a_victim_is_deleted_by_another_client_first(run):
     assert len(it.scheduler.preemptions) == 0
 
 
+# Outdated lists ---------------------------------------------------------------------------------
+
+
+def hidden(pod):
+    """A pod that a list lacks, which shows no version of it."""
+    return replace(pod, metadata=replace(pod.metadata, resource_version=""))
+
+
+def test_a_pod_that_was_hidden_meanwhile_is_tried_again(run):
+    victim, pod = low("victim", "3"), high()
+    it = run(victim)
+    it.schedule(pod)
+    answer(it, PatchPodStatus, "victim")
+    answer(it, DeletePod, "victim")
+    it.delete(hidden(pod))
+    it.add(pod)
+    assert (it.where(pod), gate(it, pod)) == ("gated", HELD)
+    it.delete(victim)  # No plugin rejected this entry, so none has a hint.
+    assert it.where(pod) == "active"
+
+
+@pytest.mark.parametrize("at", [PatchPodStatus, DeletePod])
+def test_a_victim_that_was_hidden_meanwhile_is_not_evicted_again(run, at):
+    victim = low("victim", "3")
+    it = run(victim)
+    it.schedule(high())
+    if at is DeletePod:
+        answer(it, PatchPodStatus, "victim")
+    it.delete(hidden(victim))
+    it.add(victim)
+    answer(it, at, "victim")
+    if at is PatchPodStatus:
+        answer(it, DeletePod, "victim")
+    asked = it.schedule(high("second", priority=2000))
+    assert (marked(asked), deleted(asked)) == ([], [])
+    it.update(leaving(victim))
+    assert len(it.scheduler.preemptions) == 0
+
+
 # Several victims --------------------------------------------------------------------------------
 
 THREE = ("a", "b", "c")

@@ -23,6 +23,9 @@ def test_whole_system(seed):
     [
         pytest.param(224, id="expired credentials, and a clock that was set back"),
         pytest.param(43, id="an earlier list with another pod of the same name"),
+        pytest.param(31, id="a nomination that was not observed yet is cleared"),
+        pytest.param(836, id="an earlier list hides a victim for a moment"),
+        pytest.param(857, id="an earlier list hides a preemptor for a moment"),
         pytest.param(706, id="an earlier list shows a victim as it was before its deletion"),
         pytest.param(237, id="earlier lists after repeated events, and while a pod is bound"),
     ],

@@ -162,6 +162,7 @@ class Bindings:
         if "pre_bind" in active and not self._pre_flight(binding, now):
             return
         if waits or binding.busy:
+            binding.entry.patched_node = node
             self._outbox.add(PatchPodStatus(PodRef.of(placed), nominated_node_name=node))
         if waits:
             self._wait(binding, waits, now)

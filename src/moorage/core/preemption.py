@@ -24,7 +24,6 @@ from moorage.api.server_requests import DeletePod, EmitEvent, PatchPodStatus, Po
 from moorage.core.bindings import Bindings
 from moorage.core.effects import Done, Failed, Outcome, Purpose
 from moorage.core.journal import Erred, Preempted, Preempting
-from moorage.core.queue_states import GATED
 from moorage.core.state import SchedulerState
 from moorage.errors import InvariantError, PluginError
 from moorage.framework.profile import Profile
@@ -213,10 +212,14 @@ class Preemptions:
                 del self._gating[preemption.pod.uid]
                 self._notify(preemption, now)
                 queue = self._state.queue
+                # The deletion of a victim requeues pods for the plugins that rejected them. Without
+                # one to come, or for a pod that a list hid and that was never tried since, this is
+                # the moment.
                 on_node = any(self._is_on_node(each, preemption) for each in preemption.victims)
-                if not on_node:  # No deletion is still to come that requeues them.
-                    waiting = self._waiting_for(preemption)
-                    queue.activate([pod for pod in waiting if queue.where(pod.key) == GATED], now)
+                entries = (queue.find(pod.key) for pod in self._waiting_for(preemption))
+                gated = [entry for entry in entries if entry is not None and entry.is_gated]
+                due = [entry.pod for entry in gated if not (on_node and entry.attempts)]
+                queue.activate(due, now)
 
     def _waiting_for(self, preemption: Preemption) -> Iterable[Pod]:
         """The pods that are gated by a preemption; members of a group may have come meanwhile."""
@@ -285,6 +288,10 @@ class Preemptions:
         victim, done = eviction.victim, isinstance(outcome, Done)
         pod = self._state.current(victim)
         in_the_way = pod is not None and self._is_in_the_way(pod, eviction.by)
+        if done and in_the_way and victim.uid not in self._unobserved:
+            # An outdated list hid the victim meanwhile, and another one showed it again.
+            for number in eviction.waiting:
+                self._wait_until_terminating(victim.uid, self._in_progress[number])
         if done and in_the_way and not eviction.is_patched:
             eviction.is_patched = True
             self._request(eviction)

@@ -262,6 +262,10 @@ class SchedulingQueue:
         entries = [self._queues.find(pod.key) for pod in nominated]
         return [e.pod if e else pod for e, pod in zip(entries, nominated, strict=True)]
 
+    def find(self, key: str) -> QueuedPod | None:
+        """The entry of a pod that waits."""
+        return self._queues.find(key)
+
     def where(self, uid_or_key: str) -> str | None:
         """The state of a pod; for a name, of the pod that waits, else of the one in flight."""
         state = self._queues.where(uid_or_key)

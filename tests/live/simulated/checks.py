@@ -389,20 +389,25 @@ def check_same(known, stored):
 def check_pending(scheduler, pods, stored, configuration):
     """No pod waits that a new scheduler would place, or preempt others for."""
     pending = {pod.uid: pod for pod in pods if not pod.node_name and not pod.is_terminating}
-    new = Scheduler(configuration, registry=Registry({Hesitate.name: Hesitate}))
+    journal = RecentFacts()
+    new = Scheduler(configuration, registry=Registry({Hesitate.name: Hesitate}), journal=journal)
     for kind, found in stored.items():
         new.observe(Listed(kind.struct, tuple(found)), 0.0)
     unschedulable = {each.uid: each for each in scheduler.queue.dump()["unschedulable"]}
     for _ in range(len(pending)):
+        journal.recent.clear()
         for effect in new.schedule_one(0.0):
             request = effect.request
-            entry = unschedulable.get(request.pod.uid)
+            (uid,) = (fact.uid for fact in journal.recent if isinstance(fact, Popped))
+            entry = unschedulable.get(uid)
             if entry is not None and not entry.unschedulable_plugins <= COMPLETE_HINTS:
                 continue
             if isinstance(request, BindPod | PatchVolume | PatchClaim | ReserveResourceClaim):
-                scheduler.fail(request.pod.uid, f"{request.pod.key} waits, and fits: {request}")
+                scheduler.fail(uid, f"{request.pod.key} waits, and fits: {request}")
             if isinstance(request, DeletePod):
-                scheduler.fail(request.pod.uid, f"{request.pod.key} was not evicted")
+                scheduler.fail(
+                    uid, f"{pending[uid].key} waits, and {request.pod.key} is not evicted"
+                )
 
 
 def objects(api, kind):
