@@ -154,7 +154,14 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--only", choices=SEEDS, help="one family")
     parser.add_argument("--jobs", type=int, default=2, help="processes")
     parser.add_argument("--results", type=Path, help="instead of build/campaign-COMMIT.jsonl")
-    return parser.parse_args()
+    options = parser.parse_args()
+    if not 0 < options.scale <= 1000:
+        parser.error(f"--scale is {options.scale}; it has to be above 0, and 1000 at most")
+    if options.jobs < 1:
+        parser.error(f"--jobs is {options.jobs}; at least one process is needed")
+    if options.results is not None and not options.results.parent.is_dir():
+        parser.error(f"--results: the folder {options.results.parent} does not exist")
+    return options
 
 
 def main() -> int:

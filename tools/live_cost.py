@@ -29,6 +29,8 @@ from typing import Any
 import uvloop
 from compare_commits import HERE, RUN, unpacked
 
+from moorage.errors import InputError
+
 DEADLINE_SECONDS = 300.0
 STEP_SECONDS = 0.01
 SETTLE_SECONDS = 1.0
@@ -394,6 +396,18 @@ def main() -> None:
     parser.add_argument("--compare", metavar="COMMIT")
     parser.add_argument("flags", nargs="*", help="further flags of `moorage run`, behind --")
     arguments = parser.parse_args()
+    for name, least in (
+        ("nodes", 1),
+        ("pods", 0),
+        ("per_second", 0),
+        ("heartbeats", 0),
+        ("repeat", 1),
+    ):
+        if not getattr(arguments, name) >= least:
+            flag = name.replace("_", "-")
+            parser.error(f"--{flag} is {getattr(arguments, name)}; it has to be {least} or more")
+    if arguments.pods == 0 and arguments.heartbeats == 0:
+        parser.error("--pods is 0; then --heartbeats has to be above 0")
     there = unpacked(arguments.compare) if arguments.compare else nullcontext(None)
     with there as folder:
         found: dict[str, list[float]] = {}
@@ -415,4 +429,8 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except InputError as error:
+        print(f"live_cost.py: {error}", file=sys.stderr)
+        sys.exit(2)

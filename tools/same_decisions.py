@@ -9,27 +9,29 @@ differs, with the first difference, and exits with 1 if there is one.
 """
 
 import argparse
-import io
 import os
 import subprocess
 import sys
-import tarfile
 import tempfile
 from pathlib import Path
 
-import entry_points
+from compare_commits import HERE, unpacked
+
+from moorage.errors import InputError
 
 TOOLS = Path(__file__).resolve().parent
-TOP = TOOLS.parent
 WIDTH = 300
 
 
 def main() -> int:
     options = arguments()
     seeds = range(options.first, options.first + options.seeds)
-    with tempfile.TemporaryDirectory(prefix="moorage-same-") as folder:
+    with (
+        unpacked(options.base) as source_of_base,
+        tempfile.TemporaryDirectory(prefix="moorage-same-") as folder,
+    ):
         base, here = Path(folder, "base"), Path(folder, "here")
-        sources = {base: unpack(options.base, Path(folder, "commit")), here: TOP / "src"}
+        sources = {base: source_of_base, here: HERE}
         processes = [start(source, output, seeds) for output, source in sources.items()]
         exit_codes = [process.wait() for process in processes]
         if any(exit_codes):
@@ -52,17 +54,10 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--base", required=True, help="the commit to compare with")
     parser.add_argument("--seeds", type=int, default=200, help="how many seeds")
     parser.add_argument("--first", type=int, default=0, help="the first seed")
-    return parser.parse_args()
-
-
-def unpack(commit: str, folder: Path) -> Path:
-    """Write the sources of a commit into a folder; returns the directory for PYTHONPATH."""
-    command = ["git", "-C", str(TOP), "archive", "--format=tar", commit, "src", "pyproject.toml"]
-    archive = subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout
-    with tarfile.open(fileobj=io.BytesIO(archive)) as files:
-        files.extractall(folder, filter="data")
-    entry_points.write(folder / "src", (folder / "pyproject.toml").read_text())
-    return folder / "src"
+    options = parser.parse_args()
+    if options.seeds < 1:
+        parser.error(f"--seeds is {options.seeds}; at least one is needed")
+    return options
 
 
 def start(source: Path, output: Path, seeds: range) -> subprocess.Popen[bytes]:
@@ -96,4 +91,8 @@ def count_lines(path: Path) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except InputError as error:
+        print(f"same_decisions.py: {error}", file=sys.stderr)
+        sys.exit(2)

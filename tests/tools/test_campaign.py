@@ -47,3 +47,19 @@ def test_every_family_runs(tmp_path):
     results = list(Campaign(seeds, tmp_path / "build" / "results.jsonl").run(1))
     assert {each.family for each in results if not each.error} == set(campaign.SEEDS)
     assert Campaign(seeds, tmp_path / "build" / "results.jsonl").tasks() == []
+
+
+@pytest.mark.parametrize(
+    ("flags", "error"),
+    [
+        (["--jobs", "0"], "--jobs is 0; at least one process is needed"),
+        (["--scale", "nan"], "--scale is nan; it has to be above 0, and 1000 at most"),
+        (["--results", "/nowhere/x"], "--results: the folder /nowhere does not exist"),
+    ],
+)
+def test_bad_flags(monkeypatch, capsys, flags, error):
+    monkeypatch.setattr("sys.argv", ["campaign.py", *flags])
+    with pytest.raises(SystemExit) as ended:
+        campaign.arguments()
+    assert ended.value.code == 2
+    assert capsys.readouterr().err.splitlines()[-1].endswith(error)
