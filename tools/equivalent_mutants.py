@@ -23,7 +23,7 @@ EQUIVALENT = (
         "without a percentage it only costs time",
     ),
     Equivalent(
-        "core/effects.py",
+        "core/outbox.py",
         "Outbox.add",
         "ticket: Ticket = self._last_ticket + 1 # type: ignore[assignment] # saves a call",
         "ticket: Ticket = (self._last_ticket - 1) # type: ignore[assignment] # saves a call",

@@ -28,6 +28,7 @@ AVOIDED = Taint(key="slow-disk", effect="PreferNoSchedule")
 PER_NODE = 4
 LARGE = {"cpu": "900m", "memory": "500Mi"}
 LARGER = {"cpu": "3", "memory": "500Mi"}
+VICTIMS = 3  # A pod with LARGER requests evicts so many with LARGE ones.
 HUGE = {"cpu": "64", "memory": "500Mi"}
 
 
@@ -125,7 +126,8 @@ def preemption(nodes: int, initial: int, pods: int) -> BenchLoad:
         for i in range(PER_NODE * nodes)
     ]
     high = pods_of("pod", min(pods, nodes), requests=LARGER, priority=1000)
-    return BenchLoad(nodes_of(nodes), low, high, unschedulable=len(high))
+    victims = VICTIMS * len(high)
+    return BenchLoad(nodes_of(nodes), low, high, unschedulable=len(high), victims=victims)
 
 
 def _alone(nodes: int, initial: int, pods: int) -> BenchLoad:

@@ -54,7 +54,7 @@ class InstantCluster:
     def __init__(
         self, scheduler: Scheduler, pods: Iterable[Pod], others: Iterable[KubeObject] = ()
     ) -> None:
-        self.bound = 0
+        self.bound = self.evicted = 0
         self.scheduler = scheduler
         self._pods = {pod.uid: pod for pod in pods}
         others = list(others)
@@ -110,6 +110,7 @@ class InstantCluster:
                 pod = self._pods[ref.uid]
                 self._show(pod, status=replace(pod.status, conditions=(condition,)))
             case DeletePod(pod=ref):
+                self.evicted += 1
                 # It stays terminating, as time does not advance.
                 pod = self._pods[ref.uid]
                 self._show(replace(pod, metadata=replace(pod.metadata, **TERMINATING)))
@@ -168,6 +169,7 @@ class Run:
 
     pods: int
     bound: int
+    evicted: int
     wall_seconds: float
     cpu_seconds: float
 
@@ -193,7 +195,7 @@ def prepare(
         scheduler.observe(Added(obj), NOW)
     cluster = InstantCluster(scheduler, (*workload.initial, *workload.pods), workload.others)
     cluster.schedule_all()
-    cluster.bound = 0
+    cluster.bound = cluster.evicted = 0
     cluster.churn(workload.churn, workload.churn_every)
     for pod in workload.pods:
         scheduler.observe(Added(pod), NOW)
@@ -201,7 +203,7 @@ def prepare(
 
 
 def measure(workload: BenchLoad, clocks: Clocks) -> Run:
-    """Time one run; an error if not all pods that should fit are bound."""
+    """Time one run; an error if not all pods that should fit are bound, or make room."""
     run = measure_any(workload, clocks)
     expected = len(workload.pods) - workload.unschedulable
     if run.bound != expected:
@@ -209,6 +211,8 @@ def measure(workload: BenchLoad, clocks: Clocks) -> Run:
             f"{run.bound} of {expected} pods fit on {len(workload.nodes)} nodes; "
             "ask for fewer pods, or for more nodes"
         )
+    if run.evicted != workload.victims:
+        raise InputError(f"{run.evicted} victims were evicted instead of {workload.victims}")
     return run
 
 
@@ -225,7 +229,7 @@ def measure_any(
         wall, cpu = clocks.wall() - wall, clocks.cpu() - cpu
     finally:
         gc.unfreeze()
-    return Run(len(workload.pods), cluster.bound, wall, cpu)
+    return Run(len(workload.pods), cluster.bound, cluster.evicted, wall, cpu)
 
 
 def profile(workload: BenchLoad, most: int = 25) -> str:

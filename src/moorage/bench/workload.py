@@ -33,6 +33,8 @@ class BenchLoad:
     others: list[KubeObject] = field(default_factory=list)
     # How many of the pods are unschedulable; a run has to find exactly these.
     unschedulable: int = 0
+    # How many pods these evict.
+    victims: int = 0
     # Other changes: one of these after every `churn_every` decisions.
     churn: list[Observation] = field(default_factory=list)
     churn_every: int = 1

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from moorage.api.meta import NodeName
 from moorage.core.binding_cycle import BindingCycle
-from moorage.core.cycle import Decision
+from moorage.core.decision import Decision
 from moorage.core.diagnosis import Diagnosis
 from moorage.core.queued_pod import QueuedPod
 from moorage.framework.status import SUCCESS, Code, Status, unschedulable

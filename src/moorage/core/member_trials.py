@@ -9,7 +9,8 @@ from collections.abc import Callable, Sequence
 from moorage.api.meta import NodeName
 from moorage.core import binding_points
 from moorage.core.bindings import Bindings
-from moorage.core.cycle import Decision, SchedulingCycle
+from moorage.core.cycle import SchedulingCycle
+from moorage.core.decision import Decision
 from moorage.core.group_results import NOWHERE, GroupResult, Member, Trial
 from moorage.core.pod_group_placements import PlacementError
 from moorage.core.queued_pod import QueuedPod

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from moorage.core.cycle import Decision
+from moorage.core.decision import Decision
 from moorage.framework import invoke
 from moorage.framework.points import Depends, depends_of
 from moorage.framework.profile import Profile

@@ -19,7 +19,8 @@ from moorage.api.config import feature_gates
 from moorage.api.pod_groups import PodGroup, group_key
 from moorage.core import placement_counts
 from moorage.core.bindings import Bindings
-from moorage.core.cycle import Decision, SchedulingCycle
+from moorage.core.cycle import SchedulingCycle
+from moorage.core.decision import Decision
 from moorage.core.diagnosis import Diagnosis
 from moorage.core.failures import Failures
 from moorage.core.group_preemption import LiveGroupTrial

@@ -20,7 +20,7 @@ from moorage.api.meta import KubeObject
 from moorage.api.pod import Pod
 from moorage.api.pod_groups import group_key
 from moorage.api.server_requests import DeallocateResourceClaim, DeleteResourceClaim
-from moorage.core.cycle import Decision
+from moorage.core.decision import Decision
 from moorage.core.observations import Added
 from moorage.core.scheduler import Scheduler
 from moorage.errors import InputError, PluginError

@@ -20,7 +20,7 @@ import numpy as np
 
 from moorage.api.config import SchedulerConfiguration
 from moorage.api.pod import Pod
-from moorage.core.cycle import Decision
+from moorage.core.decision import Decision
 from moorage.core.journal import Journal
 from moorage.core.queued_pod import QueuedPod
 from moorage.core.scheduler import Scheduler

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from moorage.core.cycle import Decision
+from moorage.core.decision import Decision
 
 
 class NodeTotals:
