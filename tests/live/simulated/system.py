@@ -184,6 +184,7 @@ class System:
         tasks += [loop.spawn(self._disturb(each)) for each in self.replicas]
         tasks += [loop.spawn(self._rotate_token()), loop.spawn(self._compact())]
         tasks += [loop.spawn(self._disturb_controllers(controllers))]
+        tasks += [loop.spawn(self._maintain(controllers))]
         try:
             await self._until(FAULTY_SECONDS + CALM_SECONDS - QUIET_SECONDS)
             before = {each: self._requests(each) for each in self.replicas}
@@ -215,8 +216,10 @@ class System:
         """Create pods, some under names of deleted ones, that the next lists do not show."""
         if self.stale_at is not None:
             await asyncio.sleep(self.stale_at)
-            for change in (self.workload.add_pods, self.workload.recreate_pod) * 2:
-                change()
+            for _ in range(2):
+                self.workload.add_pods()
+                for _ in range(3):
+                    self.workload.recreate_pod()
 
     async def _disturb(self, replica):
         """Pause, kill and stop a replica, and set its clock."""
@@ -245,6 +248,22 @@ class System:
         while self.loop.time() < FAULTY_SECONDS:
             await self._pause(controllers, draw)
             await asyncio.sleep(draw.expovariate(1 / every))
+
+    async def _maintain(self, controllers):
+        """Cordon all nodes for a moment in which the controllers taint none of them.
+
+        Nothing but the end of that tells of room for the pods that come meanwhile.
+        """
+        draw = Random(f"maintenance {self.seed}")
+        if draw.random() < 0.2:
+            await asyncio.sleep(FAULTY_SECONDS - draw.uniform(0.5, 2.0))
+            controllers.pause()
+            self.workload.cordon_all(on=True)
+            self.workload.add_pods()
+            await self._until(FAULTY_SECONDS + draw.uniform(1.0, 3.0))
+            self.workload.cordon_all(on=False)
+            await asyncio.sleep(0.5)
+            controllers.resume()
 
     async def _pause(self, process, draw):
         process.pause()

@@ -31,6 +31,7 @@ class Workload:
             (2, self.add_pods),
             (4, self.delete_pod),
             (1, self.recreate_pod),
+            (1, self.relabel_pod),
             (1, self.open_gate),
             (1, self.add_node),
             (2, self.cordon),
@@ -93,11 +94,15 @@ class Workload:
 
     def recreate_pod(self):
         """Another pod of the same name, at once."""
-        pod = self._any(PODS)
-        if pod and not pod["spec"].get("nodeName"):
+        if pod := self._any(PODS, lambda pod: not pod["spec"].get("nodeName")):
             name = pod["metadata"]["name"]
             self._api.delete(PODS, "default", name)
             self.add_pod(name)
+
+    def relabel_pod(self):
+        if pod := self._any(PODS):
+            labels = {**pod["metadata"].get("labels", {}), "version": str(next(self._names))}
+            self._api.update(PODS, {**pod, "metadata": {**pod["metadata"], "labels": labels}})
 
     def open_gate(self):
         for pod in list(self._api.store.each(PODS)):
@@ -107,13 +112,22 @@ class Workload:
 
     def cordon(self):
         if node := self._any(NODES):
-            spec = {**node["spec"], "unschedulable": not node["spec"].get("unschedulable", False)}
-            self._api.update(NODES, {**node, "spec": spec})
+            self._set_unschedulable(node, not node["spec"].get("unschedulable", False))
+
+    def cordon_all(self, on):
+        """Cordon or uncordon every node."""
+        for _, stored in self._api.store.snapshot(NODES):
+            self._set_unschedulable(stored.object, on)
+
+    def _set_unschedulable(self, node, on):
+        spec = {**node["spec"], "unschedulable": on}
+        self._api.update(NODES, {**node, "spec": spec})
 
     def remove_node(self):
         if self._api.store.count(NODES) > 1 and (node := self._any(NODES)):
             self._api.delete(NODES, "", node["metadata"]["name"])
 
-    def _any(self, resource):
+    def _any(self, resource, is_meant=lambda obj: True):
         found = [stored.object for _, stored in self._api.store.snapshot(resource)]
+        found = [obj for obj in found if is_meant(obj)]
         return self._random.choice(found) if found else None
