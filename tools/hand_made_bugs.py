@@ -56,12 +56,6 @@ BUGS = (
         "yield Deleted(obj)",
     ),
     Bug(
-        "pods do not come back after an earlier list with another of their name",
-        "live/reflector.py",
-        "yield Deleted(_without_version(old))",
-        "pass",
-    ),
-    Bug(
         "a watch goes on from an expired version",
         "live/reflector.py",
         '            self._log.verbose(1, "listing anew", why=str(error))\n'
