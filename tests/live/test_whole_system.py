@@ -18,6 +18,7 @@ def test_whole_system(seed):
     system.run(seed)
 
 
+# The workload of a seed has changed since some of them failed; unit tests have what they showed.
 @pytest.mark.parametrize(
     "seed",
     [
