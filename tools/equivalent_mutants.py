@@ -23,7 +23,7 @@ EQUIVALENT = (
         "without a percentage it only costs time",
     ),
     Equivalent(
-        "core/outbox.py",
+        "core/effects.py",
         "Outbox.add",
         "ticket: Ticket = self._last_ticket + 1 # type: ignore[assignment] # saves a call",
         "ticket: Ticket = (self._last_ticket - 1) # type: ignore[assignment] # saves a call",

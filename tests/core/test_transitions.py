@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from moorage.core import binding_cycle, cached_pod, queue_states
+from moorage.core import binding_cycle, cache, queue_states
 from moorage.core.transitions import TransitionTable
 from moorage.errors import InvariantError
 
@@ -17,7 +17,7 @@ TABLES = {
     table.name: (table, first)
     for table, first in (
         (queue_states.QUEUE_TRANSITIONS, queue_states.NEW),
-        (cached_pod.CACHE_TRANSITIONS, cached_pod.ABSENT),
+        (cache.CACHE_TRANSITIONS, cache.ABSENT),
         (binding_cycle.BINDING_TRANSITIONS, binding_cycle.RESERVE),
     )
 }
@@ -67,15 +67,9 @@ def test_a_step_that_is_not_in_the_table_raises():
 
 
 def test_the_cache_says_what_it_refuses():
-    assert not cached_pod.CACHE_ERRORS.keys() & cached_pod.CACHE_TRANSITIONS.keys()
-    states = {cached_pod.ABSENT, cached_pod.ASSUMED, cached_pod.BOUND, cached_pod.ADDED}
-    events = {
-        cached_pod.ASSUME,
-        cached_pod.FINISH_BINDING,
-        cached_pod.ADD,
-        cached_pod.UPDATE,
-        cached_pod.FORGET,
-    }
-    steps = {(state, event) for state in states for event in (*events, cached_pod.REMOVE)}
-    unlisted = steps - cached_pod.CACHE_ERRORS.keys() - cached_pod.CACHE_TRANSITIONS.keys()
-    assert unlisted == {(cached_pod.BOUND, cached_pod.FINISH_BINDING)}  # A binding ends once.
+    assert not cache.CACHE_ERRORS.keys() & cache.CACHE_TRANSITIONS.keys()
+    states = {cache.ABSENT, cache.ASSUMED, cache.BOUND, cache.ADDED}
+    events = {cache.ASSUME, cache.FINISH_BINDING, cache.ADD, cache.UPDATE, cache.FORGET}
+    steps = {(state, event) for state in states for event in (*events, cache.REMOVE)}
+    unlisted = steps - cache.CACHE_ERRORS.keys() - cache.CACHE_TRANSITIONS.keys()
+    assert unlisted == {(cache.BOUND, cache.FINISH_BINDING)}  # A binding ends once.

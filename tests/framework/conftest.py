@@ -12,7 +12,7 @@ from moorage.framework.profile import Profile
 from moorage.framework.registry import Registry
 from moorage.framework.state import CycleState
 from moorage.framework.views.feasible import FeasibleRows
-from moorage.framework.views.pre_filtered import PreFiltered
+from moorage.framework.views.pre_filters import PreFiltered
 from moorage.framework.views.totals import Scored
 from moorage.nodes.template import Templates
 from moorage.testing import make_node, make_table

@@ -22,7 +22,7 @@ from moorage.framework.status import (
     unresolvable,
     unschedulable,
 )
-from moorage.framework.views.pre_filtered import PreFiltered
+from moorage.framework.views.pre_filters import PreFiltered
 from moorage.testing import make_pod, make_state
 
 POD = make_pod("p")

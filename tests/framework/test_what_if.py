@@ -5,7 +5,7 @@ import pytest
 from moorage.errors import PluginError, PluginFailure
 from moorage.framework.state import StateKey
 from moorage.framework.status import SKIP, SUCCESS, error, unschedulable
-from moorage.framework.views.pre_filtered import PreFiltered
+from moorage.framework.views.pre_filters import PreFiltered
 from moorage.framework.what_if import WhatIf
 from moorage.nodes.nominated import NominatedPods
 from moorage.nodes.template import Templates

@@ -21,13 +21,12 @@ from moorage.core.binding_cycle import (
     RESERVE,
     BindingCycle,
 )
-from moorage.core.cached_pod import ADDED
+from moorage.core.cache import ADDED
 from moorage.core.decision import Decision
-from moorage.core.effects import Outcome, Unknown
+from moorage.core.effects import Outcome, Purpose, Unknown
 from moorage.core.failures import Failures
 from moorage.core.journal import Bound, Erred, Forgotten, Measured, Permitted, Waiting
 from moorage.core.observations import Listed, Observation, Updated
-from moorage.core.outbox import Purpose
 from moorage.core.queued_pod import QueuedPod
 from moorage.core.state import SchedulerState
 from moorage.core.undoing import Undoing

@@ -14,11 +14,10 @@ from moorage.api.pod import Pod
 from moorage.api.server_requests import LookUpPod, PodRef
 from moorage.core import updates
 from moorage.core.bindings import Bindings
-from moorage.core.effects import Done, Failed, Outcome
+from moorage.core.effects import Done, Failed, Outcome, Purpose
 from moorage.core.event_handlers import EventHandlers
 from moorage.core.journal import Expired
 from moorage.core.observations import Updated
-from moorage.core.outbox import Purpose
 from moorage.core.state import SchedulerState
 
 RETRY_SECONDS = 1.0

@@ -32,7 +32,7 @@ from moorage.framework.status import (
     unschedulable,
 )
 from moorage.framework.views.feasible import FeasibleRows
-from moorage.framework.views.pre_filtered import PreFiltered
+from moorage.framework.views.pre_filters import PreFiltered
 from moorage.framework.views.rejections import RejectionCounts
 from moorage.framework.views.template import TemplateViews
 from moorage.framework.views.view import RowArray

@@ -14,7 +14,7 @@ from moorage.framework.status import SUCCESS, Status
 from moorage.framework.views.feasible import FeasibleRows
 from moorage.framework.views.grouped import GroupedScores
 from moorage.framework.views.nominated import NominatedPodsCheck
-from moorage.framework.views.pre_filtered import PreFiltered
+from moorage.framework.views.pre_filters import PreFiltered
 from moorage.framework.views.totals import Scored
 from moorage.framework.views.view import RowArray
 from moorage.nodes.template import PodTemplate

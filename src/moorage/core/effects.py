@@ -1,12 +1,13 @@
 """Effects: requests to the outside, each under a ticket, and how they may end."""
 
+from enum import Enum
 from typing import NewType
 
 from msgspec import Struct
 
 from moorage.api.devices import ResourceClaim
 from moorage.api.pod import Pod
-from moorage.api.server_requests import Request
+from moorage.api.server_requests import EmitEvent, PodRef, Request
 
 Ticket = NewType("Ticket", int)
 
@@ -43,3 +44,39 @@ class Unknown(Struct, frozen=True, gc=False, tag=True):
 
 
 Outcome = Done | Failed | Unknown
+
+
+class Purpose(Enum):
+    """Which part of the scheduler takes an outcome."""
+
+    BINDING = "a binding cycle continues"
+    LOOK_UP = "the lookup of a pod ends"
+    PREEMPTION = "a preemption continues"
+    UNDO = "what a failed binding wrote is undone"
+    POD_GROUP = "the status of a pod group is patched"
+    TORN_GANG = "members of a gang that cannot be completed are evicted"
+    INFORM = "no part waits for it"
+
+
+class Outbox:
+    """The effects of the verb in progress, and the tickets whose outcome a part waits for."""
+
+    def __init__(self) -> None:
+        # Not returned to the shell yet; the verb takes the list and leaves an empty one.
+        self.effects: list[Effect] = []
+        # Purpose and name (most often a pod's UID) of each request with a waiting part.
+        self.tickets: dict[Ticket, tuple[Purpose, str]] = {}
+        self._last_ticket = 0
+
+    def add(self, request: Request, purpose: Purpose = Purpose.INFORM, name: str = "") -> None:
+        """Request something; its outcome goes to the purpose's part, with the name."""
+        ticket: Ticket = self._last_ticket + 1  # type: ignore[assignment]  # saves a call
+        self._last_ticket = ticket
+        if purpose is not Purpose.INFORM:
+            self.tickets[ticket] = (purpose, name)
+        self.effects.append(Effect(ticket, request))
+
+    def emit(self, pod: Pod, type_: str, reason: str, action: str, note: str) -> None:
+        """Emit an Event about a pod, reported by the pod's scheduler."""
+        reporter = pod.spec.scheduler_name
+        self.add(EmitEvent(PodRef.of(pod), type_, reason, action, note, reporter))

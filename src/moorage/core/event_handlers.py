@@ -23,7 +23,7 @@ from moorage.api.pod import Pod
 from moorage.api.server_requests import PatchPodStatus, PodRef
 from moorage.core import pod_groups, updates
 from moorage.core.bindings import Bindings
-from moorage.core.cached_pod import ADDED
+from moorage.core.cache import ADDED
 from moorage.core.journal import Confirmed, Gone
 from moorage.core.observations import Added, Deleted, Observation, Updated
 from moorage.core.preemption import Preemptions

@@ -4,8 +4,7 @@ from moorage.api.meta import Condition
 from moorage.api.pod import Pod
 from moorage.api.pod_groups import POD_GROUP_SCHEDULED, PodGroup
 from moorage.api.server_requests import PatchPodGroupStatus, PodRef
-from moorage.core.effects import Done, Outcome
-from moorage.core.outbox import Purpose
+from moorage.core.effects import Done, Outcome, Purpose
 from moorage.core.state import SchedulerState
 from moorage.framework.status import Status
 

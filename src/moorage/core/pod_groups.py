@@ -3,8 +3,7 @@
 from moorage.api.pod import Pod
 from moorage.api.pod_groups import PodGroup, group_key
 from moorage.core import updates
-from moorage.core.cache import Cache
-from moorage.core.cached_pod import Cached
+from moorage.core.cache import Cache, Cached
 from moorage.core.queue import SchedulingQueue
 from moorage.framework.cluster import Cluster
 from moorage.nodes.pod_groups import PodGroupMembers

@@ -22,9 +22,8 @@ from moorage.api.pod import Pod
 from moorage.api.pod_groups import group_key
 from moorage.api.server_requests import DeletePod, EmitEvent, PatchPodStatus, PodRef
 from moorage.core.bindings import Bindings
-from moorage.core.effects import Done, Failed, Outcome
+from moorage.core.effects import Done, Failed, Outcome, Purpose
 from moorage.core.journal import Erred, Preempted, Preempting
-from moorage.core.outbox import Purpose
 from moorage.core.state import SchedulerState
 from moorage.errors import InvariantError, PluginError
 from moorage.framework.profile import Profile

@@ -19,14 +19,13 @@ from moorage.core.bindings import Bindings
 from moorage.core.confirmations import Confirmations
 from moorage.core.cycle import SchedulingCycle
 from moorage.core.decision import Decision
-from moorage.core.effects import Effect, Outcome, Ticket
+from moorage.core.effects import Effect, Outcome, Purpose, Ticket
 from moorage.core.event_handlers import EventHandlers
 from moorage.core.extenders import ExtenderClient, RunCalls, sequentially
 from moorage.core.failures import Failures
 from moorage.core.journal import Decided, Journal, ScoredNode, SlowPlugin
 from moorage.core.nominator import NominatedPodsByNode
 from moorage.core.observations import Observation
-from moorage.core.outbox import Purpose
 from moorage.core.pod_group_cycle import PodGroupCycle
 from moorage.core.preemption import Preemptions
 from moorage.core.queued_pod import QueuedPod

@@ -12,10 +12,10 @@ from moorage.api.config import feature_gates
 from moorage.api.pod import Pod
 from moorage.core import profiles
 from moorage.core.cache import Cache
+from moorage.core.effects import Outbox
 from moorage.core.extenders import ExtenderClient, Extenders, RunCalls, sequentially
 from moorage.core.journal import Journal
 from moorage.core.nominator import Nominator
-from moorage.core.outbox import Outbox
 from moorage.core.pod_groups import GroupCache
 from moorage.core.queue import SchedulingQueue
 from moorage.framework.cluster import Cluster

@@ -21,10 +21,9 @@ from moorage.api.meta import Condition
 from moorage.api.pod import Pod
 from moorage.api.pod_groups import PodGroup, group_key
 from moorage.api.server_requests import DeletePod, PatchPodStatus, PodRef
-from moorage.core.cached_pod import ADDED
-from moorage.core.effects import Done, Failed, Outcome
+from moorage.core.cache import ADDED
+from moorage.core.effects import Done, Failed, Outcome, Purpose
 from moorage.core.journal import Preempted
-from moorage.core.outbox import Purpose
 from moorage.core.preemption import BY_SCHEDULER, DISRUPTION_TARGET
 from moorage.core.queue_states import ACTIVE, BACKOFF, IN_FLIGHT
 from moorage.core.queued_pod import QueuedPod

@@ -10,8 +10,7 @@ from collections.abc import Iterable
 from moorage.api.devices import ResourceClaim
 from moorage.api.server_requests import DeallocateResourceClaim, Request, ResourceClaimRequest
 from moorage.core import updates
-from moorage.core.effects import Done, Failed, Outcome
-from moorage.core.outbox import Purpose
+from moorage.core.effects import Done, Failed, Outcome, Purpose
 from moorage.core.state import SchedulerState
 from moorage.framework.events import Action, ClusterEvent
 

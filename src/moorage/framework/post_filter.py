@@ -14,7 +14,7 @@ from moorage.api.server_requests import Request
 from moorage.framework.status import SUCCESS, Code, Mask, Status
 from moorage.framework.views.feasible import FeasibleRows
 from moorage.framework.views.nominated import NominatedPodsCheck
-from moorage.framework.views.pre_filtered import PreFiltered
+from moorage.framework.views.pre_filters import PreFiltered
 from moorage.framework.views.rejections import RejectionCounts
 from moorage.framework.views.view import RowArray
 from moorage.framework.what_if import WhatIf

@@ -20,7 +20,7 @@ from moorage.framework.status import SUCCESS, Mask, Status, Verdicts, error
 from moorage.framework.views.feasible import NO_FILTER, FeasibleRows
 from moorage.framework.views.filters import FITS, RowStatuses
 from moorage.framework.views.policy import BY_NODE
-from moorage.framework.views.pre_filtered import PreFiltered
+from moorage.framework.views.pre_filters import PreFiltered
 from moorage.framework.views.view import RowArray
 from moorage.nodes.hypothetical import HypotheticalRows, NumberedUsages, Numbers
 from moorage.nodes.nominated import NominatedPods

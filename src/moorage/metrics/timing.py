@@ -15,7 +15,7 @@ from moorage.framework.post_filter import PostFiltered
 from moorage.framework.profile import Profile
 from moorage.framework.status import Code, Status
 from moorage.framework.views.feasible import FeasibleRows, FeasibleView
-from moorage.framework.views.pre_filtered import PreFiltered
+from moorage.framework.views.pre_filters import PreFiltered
 from moorage.framework.views.template import TemplateViews
 from moorage.metrics.facts import Clock
 from moorage.metrics.families import Families

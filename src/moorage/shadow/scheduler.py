@@ -22,10 +22,9 @@ from moorage.api.config import SchedulerConfiguration
 from moorage.api.node import Node
 from moorage.api.pod import Pod
 from moorage.core.decision import Decision
-from moorage.core.effects import Done, Effect, Failed, Outcome, Ticket
+from moorage.core.effects import Done, Effect, Failed, Outcome, Purpose, Ticket
 from moorage.core.journal import Journal
 from moorage.core.observations import Deleted, Listed, Observation
-from moorage.core.outbox import Purpose
 from moorage.core.queued_pod import QueuedPod
 from moorage.core.scheduler import Scheduler
 from moorage.errors import ConfigError

@@ -22,7 +22,7 @@ from moorage.api.policy import (
 from moorage.core.observations import Added, Deleted, Updated
 from moorage.core.scheduler import Scheduler
 from moorage.framework.status import Code, summarize
-from moorage.framework.views.pre_filtered import PreFiltered
+from moorage.framework.views.pre_filters import PreFiltered
 from moorage.framework.what_if import HypotheticalNode, WhatIf
 from moorage.nodes.nominated import NominatedPods
 from moorage.nodes.template import Templates

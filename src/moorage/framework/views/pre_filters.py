@@ -1,10 +1,12 @@
 """PreFilterStage: the pre_filter plugins of a template, run in order as far as results are not
-cached.
+cached. PreFiltered: their combined result.
 """
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from moorage.api.pod import Pod
 from moorage.errors import PluginError
@@ -12,9 +14,8 @@ from moorage.framework import invoke
 from moorage.framework.invoke import PluginMethod
 from moorage.framework.points import ALWAYS
 from moorage.framework.state import NO_PLUGINS, CycleState
-from moorage.framework.status import SKIP, SUCCESS, Code, Narrowed, Status
-from moorage.framework.views.policy import CachePolicy
-from moorage.framework.views.pre_filtered import PreFiltered
+from moorage.framework.status import SKIP, SUCCESS, Code, Narrowed, Status, unresolvable
+from moorage.framework.views.policy import CachePolicy, IndexedFilter
 
 if TYPE_CHECKING:
     from moorage.framework.profile import Profile
@@ -23,6 +24,37 @@ if TYPE_CHECKING:
 Result = Status | Narrowed
 # A plugin's name, its method, and its views if the result is cached.
 Step = tuple[str, PluginMethod, "PluginViews | None"]
+
+
+class PreFiltered(Struct, eq=False):
+    """The combined result of the pre_filter plugins; reused for other pods, so never changed."""
+
+    rejected: Status | None = None
+    names: frozenset[str] | None = None
+    narrowed_by: list[str] = []
+    skipped: set[str] = set()
+    # The filters that do not skip the pod and are not cached by row.
+    uncached: Sequence[IndexedFilter] = ()
+    by_placement: Sequence[IndexedFilter] = ()
+
+    def narrow(self, plugin: str, names: frozenset[str]) -> None:
+        """Search only nodes that this plugin names, too."""
+        self.narrowed_by.append(plugin)
+        self.names = names if self.names is None else self.names & names
+        if not self.names:
+            by = self.narrowed_by
+            reason = (
+                f"node(s) didn't satisfy plugin {plugin}"
+                if len(by) == 1
+                else f"node(s) didn't satisfy plugin(s) [{' '.join(sorted(by))}] simultaneously"
+            )
+            self.rejected = unresolvable(reason)
+
+    @property
+    def absent(self) -> Status:
+        """The status of nodes that narrowing left out."""
+        by = " ".join(sorted(self.narrowed_by))
+        return unresolvable(f"node(s) didn't satisfy plugin(s) [{by}]")
 
 
 class PreFilterStage:

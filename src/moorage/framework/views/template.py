@@ -28,8 +28,7 @@ from moorage.framework.views.filters import FilterView, PlacementFilterView, Row
 from moorage.framework.views.grouped import GroupedScores, GroupedViews
 from moorage.framework.views.nominated import NominatedPodsCheck
 from moorage.framework.views.policy import IndexedFilter, groups_rows, is_never_cached
-from moorage.framework.views.pre_filtered import PreFiltered
-from moorage.framework.views.pre_filters import PreFilterStage, is_skip
+from moorage.framework.views.pre_filters import PreFiltered, PreFilterStage, is_skip
 from moorage.framework.views.rejections import RejectionCounts
 from moorage.framework.views.repeated import RepeatedTotals
 from moorage.framework.views.resources import ResourceViews
