@@ -6,7 +6,6 @@ time, before the clock starts. There is no network and no simulation. The clocks
 """
 
 import cProfile
-import gc
 import io
 import pstats
 from collections.abc import Callable, Iterable
@@ -15,6 +14,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from msgspec.structs import replace
 
+from moorage import garbage
 from moorage.api import config, resource_claims
 from moorage.api.claims import BIND_COMPLETED
 from moorage.api.config import SchedulerConfiguration
@@ -221,14 +221,10 @@ def measure_any(
 ) -> Run:
     """Time one run, whatever its result."""
     cluster = prepare(workload, configuration)
-    gc.collect()
-    gc.freeze()  # Keep the collector from traversing existing objects during the run.
-    try:
+    with garbage.collected_rarely():  # As in `moorage run` and `simulate`.
         wall, cpu = clocks.wall(), clocks.cpu()
         cluster.schedule_all()
         wall, cpu = clocks.wall() - wall, clocks.cpu() - cpu
-    finally:
-        gc.unfreeze()
     return Run(len(workload.pods), cluster.bound, cluster.evicted, wall, cpu)
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from moorage import terminal
+from moorage import garbage, terminal
 from moorage.cli import options
 from moorage.cli.progress import StatusLine
 from moorage.errors import InputError, ManifestError
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
 # Reading so much takes longer than a second.
 LARGE_BYTES = 10_000_000
-# A command keeps nearly all objects that it makes: looking for garbage rarely finds any.
-GC_THRESHOLDS = (50_000, 20, 100)
 FETCH_SECONDS = 30
 MOST_FETCHED = 256 * 2**20
 
@@ -38,7 +36,7 @@ def cluster(paths: "Iterable[str]") -> "Manifest":
     from moorage.cli import cautions
     from moorage.expansion import node_defaults
 
-    gc.set_threshold(*GC_THRESHOLDS)
+    gc.set_threshold(*garbage.THRESHOLDS)
     paths = list(paths)
     size = sum(map(_size, paths))
     with StatusLine("reading") as status:

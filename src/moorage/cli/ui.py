@@ -1,12 +1,10 @@
 """`moorage ui`: a cluster of files, or a live one, in a browser."""
 
-import gc
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import click
 
+from moorage import garbage
 from moorage.cli import inputs, options, price_options
 from moorage.cli.price_options import PriceOptions
 from moorage.errors import InputError
@@ -67,7 +65,7 @@ def ui(
         return
     if recorded := [each for each in paths if recording.is_recording(each)]:
         raise InputError(f"{recorded[0]}: is a recording, and is shown alone; name no other PATH")
-    with _without_collections():
+    with garbage.not_collected():
         manifest, live = inputs.files_or_cluster(paths, kubeconfig, context, "PATH")
         title = ", ".join(paths) if live is None else live.server
         given = [each for path in paths for each in ("-f", path)] or ["-f", "cluster.json"]
@@ -84,16 +82,6 @@ def ui(
             raise InputError("the cluster is empty: there is no Node among the objects given")
     begin = f"{len(snapshot.rows):,} nodes"
     asyncio.run(_serve(server.FixedSource(snapshot), begin, port, opens_browser=not no_browser))
-
-
-@contextmanager
-def _without_collections() -> Iterator[None]:
-    """Make many objects; the garbage collector would look through them again and again."""
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.enable()
 
 
 async def _serve(source: "SnapshotSource", begin: str, port: int, *, opens_browser: bool) -> None:

@@ -10,12 +10,12 @@ A standby handles all observations too, so its cache is warm; it only schedules 
 """
 
 import asyncio
-import gc
 import math
 from collections import deque
 from collections.abc import Coroutine
 from typing import Any
 
+from moorage import garbage
 from moorage.api.kinds import Kind
 from moorage.core.effects import Outcome, Ticket
 from moorage.core.scheduler import Scheduler
@@ -34,10 +34,6 @@ CHECK_SECONDS = 0.02
 MAX_BINDINGS = 4 * CONCURRENCY
 FINISH_SECONDS = 5.0
 EVENTS_SECONDS = 2.0
-
-# One request makes more than Python's default threshold of 700 objects; collecting that often
-# finds nothing.
-GC_THRESHOLDS = (50_000, 20, 50)
 
 STOPPED, LOST = 0, 1
 
@@ -181,10 +177,7 @@ class LiveScheduler:
                 self._spawn(reflector.run())
             await asyncio.gather(*(reflector.settled() for reflector in stage))
         await self._all_observed()
-        # The objects of now live long; excluding them saves time in every collection.
-        gc.collect()
-        gc.freeze()
-        gc.set_threshold(*GC_THRESHOLDS)
+        garbage.collect_rarely()
         self.is_synced = True
         objects = {each.kind.name: len(each) for each in self.reflectors if len(each)}
         self._log.info("synced", **objects)

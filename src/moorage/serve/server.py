@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import gc
 import signal
 import time
 from collections.abc import Callable
@@ -12,6 +11,7 @@ from random import Random
 
 from aiohttp import web
 
+from moorage import garbage
 from moorage.api import config as configurations
 from moorage.api import timestamps
 from moorage.api.config import SchedulerConfiguration
@@ -81,7 +81,7 @@ async def serve(options: ServeOptions, say: Callable[[str], None]) -> None:
         config = serve_access.kubeconfig_text(url, token=access.token, authority=access.certificate)
         serve_access.write_kubeconfig(options.kubeconfig, config)
         say(greeting(api, options, url))
-        _tune_garbage_collector()
+        garbage.collect_rarely()
         await _run_until(control_plane, stop)
 
 
@@ -136,16 +136,6 @@ async def _run_until(control_plane: ControlPlane, stop: asyncio.Event) -> None:
         task.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await task
-
-
-def _tune_garbage_collector() -> None:
-    """Collect rarely: objects of the store live long and form no cycles.
-
-    Those of requests do, and a collection of the youngest generation finds them.
-    """
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(50_000, 100, 100)
 
 
 def greeting(api: ApiServer, options: ServeOptions, url: str) -> str:

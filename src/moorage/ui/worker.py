@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from moorage import garbage
 from moorage.api.config import Source
 from moorage.api.kinds import KINDS
 from moorage.api.meta import KubeObject
@@ -58,11 +59,10 @@ def load(bodies: Bodies, config: Source, title: str, version: int) -> None:
     _snapshot = None  # Two at once would take twice the memory.
     gc.unfreeze()
     gc.collect()
-    gc.disable()  # The many new objects would be looked through again and again.
-    objects = [obj for kind, body in bodies if (obj := decode(kind, body)) is not None]
-    _snapshot = ClusterSnapshot.of_api_server(objects, config, title=title, version=version)
-    gc.freeze()
-    gc.enable()
+    with garbage.not_collected():
+        objects = [obj for kind, body in bodies if (obj := decode(kind, body)) is not None]
+        _snapshot = ClusterSnapshot.of_api_server(objects, config, title=title, version=version)
+        gc.freeze()
 
 
 def decode(kind: str, body: bytes) -> KubeObject | None:

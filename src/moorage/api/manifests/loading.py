@@ -1,16 +1,15 @@
 """Paths or dicts in, objects out."""
 
 import codecs
-import gc
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import msgspec
 from msgspec import Raw
 
+from moorage import garbage
 from moorage.api.kinds import READ
 from moorage.api.manifests import parsing
 from moorage.api.manifests.errors import Origin
@@ -95,7 +94,7 @@ def _read_all(
     reader: DocumentReader, paths: Iterable[str | Path], fetch: parsing.Fetch | None
 ) -> None:
     paths = list(paths)
-    with _garbage_collector_disabled():
+    with garbage.not_collected():
         for path in paths:
             try:
                 for source, data in parsing.contents(path, fetch):
@@ -119,18 +118,6 @@ def _render_first(paths: Iterable[str | Path], problems: Iterable[str]) -> Itera
                 f"{folder}: has a {outermost.name}, so some files may be patches; render it first: "
                 f"kubectl kustomize {folder} | moorage ... -f -"
             )
-
-
-@contextmanager
-def _garbage_collector_disabled() -> Iterator[None]:
-    """Reading makes no garbage, and looking for it doubles the time."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
 
 
 def _read_file(reader: DocumentReader, source: str, data: bytes, *, in_folder: bool) -> None:
