@@ -176,6 +176,42 @@ def test_a_targeted_hint_is_asked_about_its_pods_only(pods, asked, states):
     assert r.where(other) == "unschedulable"
 
 
+def test_a_targeted_hint_finds_pods_by_their_aliases():
+    hint = TargetedHint(
+        Says(Hint.QUEUE), lambda old, new: (f"claim {new}",), lambda pod: (f"claim {pod.name[0]}",)
+    )
+    r = Rig({"A": {X: hint}})
+    named, again, other = make_pod("a1"), make_pod("a2"), make_pod("b1")
+    for pod in (named, again, other):
+        r.rest(pod, 0.0, "A")
+    r.queue.delete(again)
+    r.queue.move_all(X, None, "a", 0.1)
+    assert r.where(named) == "backoff"
+    assert r.where(other) == "unschedulable"
+    r.queue.move_all(X, None, "b", 0.2)
+    assert r.where(other) == "backoff"
+
+
+def failing(*_):
+    raise ValueError("no")
+
+
+@pytest.mark.parametrize(
+    "hint",
+    [
+        pytest.param(TargetedHint(Says(Hint.QUEUE), failing), id="pods"),
+        pytest.param(TargetedHint(Says(Hint.QUEUE), lambda old, new: None, failing), id="aliases"),
+    ],
+)
+def test_a_targeted_hint_that_fails_to_name_pods_keeps_none_waiting(hint):
+    r = Rig({"A": {X: hint}})
+    pod = make_pod()
+    r.rest(pod, 0.0, "A")
+    r.queue.move_all(X, None, None, 0.1)
+    assert r.where(pod) == "backoff"
+    assert "ValueError('no')" in r.queue.hint_errors[-1]
+
+
 def test_a_targeted_hint_does_not_limit_others():
     r = Rig({"A": {X: TargetedHint(Says(Hint.QUEUE), lambda old, new: ())}, "B": {X: None}})
     pod = make_pod()

@@ -62,10 +62,10 @@ class SchedulingQueue:
         self._journal = journal
         self._max_unschedulable_seconds = max_unschedulable_seconds
         self._backoff = BackoffQueue(initial_backoff_seconds, max_backoff_seconds)
-        self._queues = SubQueues(profiles, self._backoff, journal)
+        self._requeueing = Requeueing({name: p.events for name, p in profiles.items()})
+        self._queues = SubQueues(profiles, self._backoff, journal, self._requeueing.aliases)
         self._unschedulable = self._queues.unschedulable
         self._in_flight = InFlightPods()
-        self._requeueing = Requeueing({name: p.events for name, p in profiles.items()})
         self.nominator = Nominator() if nominator is None else nominator
         # The number of attempts so far.
         self.scheduling_cycle = 0

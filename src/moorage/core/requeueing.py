@@ -5,7 +5,7 @@ Without a hint function the pod is requeued: a useless attempt costs little, a f
 """
 
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
@@ -66,6 +66,12 @@ class HintMap:
                 Registration(event, plugin, hint or always)
                 for event, hint in _with_taints(registered).items()
             ]
+        # How plugins name pods; most often it is the same function for several events.
+        self.aliases = {
+            each.hint.aliases: each
+            for each in self.registrations
+            if isinstance(each.hint, TargetedHint) and each.hint.aliases is not None
+        }
 
     def covering(self, incoming: ClusterEvent) -> list[Registration]:
         """The registrations that cover an event."""
@@ -107,17 +113,33 @@ class Requeueing:
         return plugins
 
     def concerned(self, event: ClusterEvent, old: Any, new: Any) -> set[str] | None:
-        """The keys of the pods that an event may help; None: it may help any pod."""
+        """The keys and aliases of the pods that an event may help; None: it may help any pod."""
         found: set[str] = set()
         for hints in self._hints.values():
             for registration in hints.covering(event):
                 if not isinstance(registration.hint, TargetedHint):
                     return None
-                pods = registration.hint.pods(old, new)
+                try:
+                    pods = _guarded(registration, registration.hint.pods, old, new)
+                except PluginError as error:
+                    self._report(registration, event, "its pods", error)
+                    return None
                 if pods is None:
                     return None
                 found.update(pods)
         return found
+
+    def aliases(self, pod: Pod) -> frozenset[str]:
+        """The names besides its key under which plugins may ask for a pod."""
+        hints = self._hints.get(pod.spec.scheduler_name)
+        found: set[str] = set()
+        if hints is not None:
+            for aliases, registration in hints.aliases.items():
+                try:
+                    found.update(_guarded(registration, aliases, pod))
+                except PluginError as error:
+                    self._report(registration, registration.event, pod.key, error)
+        return frozenset(found)
 
     def strategy(
         self, entry: QueuedPod, event: ClusterEvent, old: Any, new: Any
@@ -161,14 +183,23 @@ class Requeueing:
         self, registration: Registration, entry: QueuedPod, event: ClusterEvent, old: Any, new: Any
     ) -> bool:
         try:
-            hint = invoke.guard(registration.plugin, "", registration.hint, entry.pod, old, new)
+            hint = _guarded(registration, registration.hint, entry.pod, old, new)
             return hint is not Hint.QUEUE_SKIP
         except PluginError as error:
             # An error in a plugin must not leave the pod unschedulable, nor the pods after it.
-            self.hint_errors.append(
-                f"{registration.plugin}: hint for {event.label} on {entry.key}: {error.__cause__!r}"
-            )
+            self._report(registration, event, entry.key, error)
             return True
+
+    def _report(
+        self, registration: Registration, event: ClusterEvent, on: str, error: PluginError
+    ) -> None:
+        self.hint_errors.append(
+            f"{registration.plugin}: hint for {event.label} on {on}: {error.__cause__!r}"
+        )
+
+
+def _guarded(registration: Registration, call: Callable[..., Any], *args: Any) -> Any:
+    return invoke.guard(registration.plugin, "", call, *args)
 
 
 def _most(entry: QueuedPod) -> QueueingStrategy:

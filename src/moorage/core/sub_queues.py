@@ -5,7 +5,7 @@ when a pod enters the first two. Identity is namespace/name. Why a pod moves is 
 which pods are in flight.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from moorage.api.pod import Pod
@@ -60,7 +60,11 @@ class SubQueues:
     """See the module."""
 
     def __init__(
-        self, profiles: Mapping[str, QueueProfile], backoff: BackoffQueue, journal: Journal
+        self,
+        profiles: Mapping[str, QueueProfile],
+        backoff: BackoffQueue,
+        journal: Journal,
+        aliases: Callable[[Pod], frozenset[str]],
     ) -> None:
         self._profiles = dict(profiles)
         # There is one active queue, so the first profile's queue_sort plugin orders all pods.
@@ -75,7 +79,7 @@ class SubQueues:
             self._early = PartitionedHeap(self._paths, self._rekey)
         self.backoff = backoff
         self.backoff.rejected.on_incomparable = self._rekey
-        self.unschedulable = UnschedulablePods(self._profiles)
+        self.unschedulable = UnschedulablePods(self._profiles, aliases)
         self._has_mixed_keys = False
         self._now = 0.0
         self._by_key: dict[str, QueuedPod] = {}

@@ -4,9 +4,10 @@ Most events concern few plugins, and there may be tens of thousands of such pods
 only the pods that a plugin rejected which registered for it.
 """
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 
+from moorage.api.pod import Pod
 from moorage.core.heap import Heap
 from moorage.core.queued_pod import QueuedPod
 from moorage.errors import InvariantError
@@ -22,18 +23,24 @@ class _Slot:
     serial: int
     gated: bool
     plugins: tuple[str, ...]
+    aliases: frozenset[str]
 
 
 class UnschedulablePods:
     """Pods in the order in which they came, rejected and gated ones apart."""
 
-    def __init__(self, schedulers: Collection[str]) -> None:
+    def __init__(
+        self, schedulers: Collection[str], aliases: Callable[[Pod], frozenset[str]]
+    ) -> None:
         self._schedulers = frozenset(schedulers)
+        self._aliases = aliases
         self.entries: dict[str, QueuedPod] = {}
         self._slots: dict[str, _Slot] = {}
         # Plugin -> serial -> pod; a gated pod is listed once, under its gating plugin.
         self._rejected: dict[str, dict[int, QueuedPod]] = {}
         self._gated: dict[str, dict[int, QueuedPod]] = {}
+        # Alias -> the keys of the pods that have it.
+        self._by_alias: dict[str, set[str]] = {}
         self._by_age: Heap[QueuedPod] = Heap()
         self._serial = 0
 
@@ -49,10 +56,14 @@ class UnschedulablePods:
             self._by_age.push(entry.key, entry, entry.unschedulable_since)
         else:
             serial = slot.serial
-            self._unlist(slot)
+            self._unlist(entry.key, slot)
             self._by_age.update(entry.key, entry, entry.unschedulable_since)
         self.entries[entry.key] = entry
-        new = self._slots[entry.key] = _Slot(serial, entry.is_gated, self._plugins_of(entry))
+        aliases = self._aliases(entry.pod)
+        new = _Slot(serial, entry.is_gated, self._plugins_of(entry), aliases)
+        self._slots[entry.key] = new
+        for alias in aliases:
+            self._by_alias.setdefault(alias, set()).add(entry.key)
         lists = self._gated if new.gated else self._rejected
         for plugin in new.plugins:
             lists.setdefault(plugin, {})[serial] = entry
@@ -62,22 +73,24 @@ class UnschedulablePods:
         """Remove a pod, if it is here."""
         slot = self._slots.pop(key, None)
         if slot is not None:
-            self._unlist(slot)
+            self._unlist(key, slot)
             self._by_age.remove(key)
             del self.entries[key]
 
     def waiting_for(
-        self, plugins: Iterable[str], keys: Collection[str] | None = None
+        self, plugins: Iterable[str], names: Collection[str] | None = None
     ) -> list[QueuedPod]:
         """The pods that these plugins rejected or gate, in the order in which they came.
 
-        With keys, only those of them, and the pods that any event may help.
+        With names, only those of them with such a key or alias, and the pods that any event may
+        help.
         """
         if not self.entries:
             return []
         found = dict(self._rejected.get(ANY_EVENT, {}))
-        if keys is not None:
+        if names is not None:
             listed = set(plugins)
+            keys = set(names).union(*[self._by_alias.get(name, ()) for name in names])
             for key in keys:
                 slot = self._slots.get(key)
                 if slot is not None and not listed.isdisjoint(slot.plugins):
@@ -124,10 +137,14 @@ class UnschedulablePods:
             return (ANY_EVENT,)
         return tuple(sorted(entry.unschedulable_plugins | entry.pending_plugins)) or (ANY_EVENT,)
 
-    def _unlist(self, slot: _Slot) -> None:
+    def _unlist(self, key: str, slot: _Slot) -> None:
         lists = self._gated if slot.gated else self._rejected
         for plugin in slot.plugins:
             del lists[plugin][slot.serial]
+        for alias in slot.aliases:
+            self._by_alias[alias].discard(key)
+            if not self._by_alias[alias]:
+                del self._by_alias[alias]
 
     def check(self) -> None:
         """Raise InvariantError if an index disagrees with the pods."""
@@ -139,6 +156,9 @@ class UnschedulablePods:
                 lists.setdefault(plugin, {})[self._slots[key].serial] = entry
         if (rejected, gated) != (self._rejected, self._gated):
             raise InvariantError("unschedulable pods are listed under the wrong plugins")
+        aliases = {(alias, key) for key, slot in self._slots.items() for alias in slot.aliases}
+        if aliases != {(alias, key) for alias, keys in self._by_alias.items() for key in keys}:
+            raise InvariantError("unschedulable pods are listed under the wrong aliases")
         serials = [self._slots[key].serial for key in self.entries]
         if serials != sorted(serials) or len(serials) != len(self._slots):
             raise InvariantError("unschedulable pods are out of order")

@@ -163,10 +163,13 @@ class TargetedHint:
 
     `pods(old, new)` returns the keys of the pods that a change may help; None: it may help any.
     Without it, every change of an object that belongs to one pod would visit all waiting pods.
+    `aliases(pod)` returns other names under which `pods` may ask for a pod, such as those of
+    objects that it uses.
     """
 
     hint: HintFunction
     pods: Callable[[Any, Any], tuple[str, ...] | None]
+    aliases: Callable[[Pod], tuple[str, ...]] | None = None
 
     def __call__(self, pod: Pod, old: Any, new: Any) -> Hint:
         return self.hint(pod, old, new)

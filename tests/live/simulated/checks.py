@@ -402,20 +402,12 @@ def check_pending(scheduler, pods, stored, configuration):
             entry = unschedulable.get(uid)
             if entry is not None and not entry.unschedulable_plugins <= COMPLETE_HINTS:
                 continue
-            if isinstance(request, ReserveResourceClaim) and uses_claim_of_other(request):
-                continue  # It is tried again after five minutes: see `hints.concerned`.
             if isinstance(request, BindPod | PatchVolume | PatchClaim | ReserveResourceClaim):
                 scheduler.fail(uid, f"{request.pod.key} waits, and fits: {request}")
             if isinstance(request, DeletePod):
                 scheduler.fail(
                     uid, f"{pending[uid].key} waits, and {request.pod.key} is not evicted"
                 )
-
-
-def uses_claim_of_other(request):
-    """Whether a pod uses the claim that was created for another pod, by its name."""
-    owner = request.claim and request.claim.controller
-    return bool(owner) and owner.kind == "Pod" and owner.uid != request.pod.uid
 
 
 def objects(api, kind):

@@ -247,6 +247,17 @@ def test_the_deletion_of_an_allocated_claim_wakes_the_pod():
     assert run.queue == "backoff"
 
 
+def test_the_claim_of_another_pod_wakes_the_pods_that_name_it():
+    of_other = owned("c", "uid-other")
+    run = Waiting(of_other, make.pod("p", "c"))
+    assert run.queue == "unschedulable"
+    allocated = make.allocated("c", make.result("gpu-0"), on="n1")
+    allocated["metadata"]["ownerReferences"] = of_other["metadata"]["ownerReferences"]
+    allocated["metadata"]["ownerReferences"][0]["name"] = "q"
+    run.observe(allocated, kind=Updated)
+    assert run.queue == "backoff"
+
+
 @pytest.mark.parametrize("late", ["claim", "class", "slice"])
 def test_objects_that_come_later_wake_the_pod(late):
     objects = {

@@ -28,10 +28,9 @@ def claim_changed(
 
 
 def concerned(old: Claim | None, new: Claim | None) -> tuple[str, ...] | None:
-    """The pod that a claim was created for; None if its change may help any pod.
+    """The pod that a claim was created for, and those that name it; None if it may help any pod.
 
-    Thousands of pods may wait for their claims, and each claim is of use to one of them. A pod that
-    uses another pod's claim by name is tried again later, with all unschedulable pods.
+    Thousands of pods may wait for their claims, and each claim is of use to few of them.
     """
     claim = new or old
     assert claim is not None, "a change has an object"
@@ -39,7 +38,13 @@ def concerned(old: Claim | None, new: Claim | None) -> tuple[str, ...] | None:
     owner = claim.controller
     if gives_back or owner is None or owner.kind != "Pod":
         return None
-    return (f"{claim.namespace}/{owner.name}",)
+    return (f"{claim.namespace}/{owner.name}", f"resourceclaims/{claim.key}")
+
+
+def named_claims(pod: mp.Pod) -> tuple[str, ...]:
+    """The claims that a pod uses by name, as `concerned` names them."""
+    named = [each.resource_claim_name for each in pod.spec.resource_claims]
+    return tuple([f"resourceclaims/{pod.namespace}/{name}" for name in named if name])
 
 
 def claims_generated(cluster: mp.Cluster, pod: mp.Pod, old: mp.Pod | None, new: mp.Pod) -> mp.Hint:

@@ -90,7 +90,7 @@ class DynamicResources:
         return mp.SUCCESS
 
     def events_to_register(self) -> mp.Events:
-        changed = mp.TargetedHint(self._claim_changed, hints.concerned)
+        changed = mp.TargetedHint(self._claim_changed, hints.concerned, hints.named_claims)
         return {
             mp.ClusterEvent.RESOURCE_CLAIM_ADD: changed,
             mp.ClusterEvent.RESOURCE_CLAIM_UPDATE: changed,
