@@ -94,6 +94,12 @@ def test_version(run):
     assert run("--version").stdout == f"moorage {__version__}\n"
 
 
+def test_it_is_a_module_to_run_too():
+    command = [sys.executable, "-m", "moorage", "--version"]
+    found = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert found.stdout == f"moorage {__version__}\n"
+
+
 @pytest.mark.parametrize(
     "arguments",
     [

@@ -381,3 +381,9 @@ def test_a_missing_argument_is_an_error():
 )
 def test_arguments_are_matched_by_name_in_either_spelling(args):
     assert registry.make("Parametrized", Parametrized, args).given == (3, 2)
+
+
+def test_files_that_are_not_installed_have_no_plugins(monkeypatch):
+    monkeypatch.setattr(registry, "entry_points", lambda group: [])
+    with pytest.raises(ConfigError, match="not installed; run `pip install moorage`"):
+        Registry()

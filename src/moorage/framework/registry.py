@@ -25,6 +25,10 @@ from moorage.framework import invoke
 from moorage.framework.points import METHODS, POINTS, Depends
 
 GROUP = "moorage.plugins"
+NOT_INSTALLED = (
+    "no plugin is registered, because Moorage runs from files that are not installed; "
+    "run `pip install moorage`, or `pip install -e .` in a checkout"
+)
 
 
 class Registry:
@@ -33,6 +37,8 @@ class Registry:
     def __init__(self, plugins: dict[str, type[Any]] | None = None) -> None:
         self._classes = dict(plugins or {})
         self._entry_points = {entry.name: entry for entry in entry_points(group=GROUP)}
+        if not self._entry_points:
+            raise ConfigError([NOT_INSTALLED])
 
     def known(self) -> set[str]:
         """The names that are registered; paths are resolved when they are named."""
