@@ -28,14 +28,14 @@ NOT_KEPT = ("configmaps", "secrets", "services.nodeports", "services.loadbalance
 
 def not_applied(manifest: "Manifest") -> Iterator[str]:
     """Kinds that change pods at admission, or how many there are; stored pods have been changed."""
+    found = [(name.rpartition(" ")[2], count) for name, count in sorted(manifest.skipped.items())]
+    found = [(kind, count) for kind, count in found if kind in NOT_APPLIED and kind not in READ]
     makers = (obj for obj in manifest.everything if isinstance(obj, Pod) or _template(obj))
-    if all(obj.uid for obj in makers):
+    if not found or all(obj.uid for obj in makers):
         return
-    for name, count in sorted(manifest.skipped.items()):
-        kind = name.rpartition(" ")[2]
-        if kind in NOT_APPLIED and kind not in READ:
-            objects = "1 object" if count == 1 else f"{count:,} objects"
-            yield f"{kind} ({objects}) is not applied: {NOT_APPLIED[kind]}"
+    for kind, count in found:
+        objects = "1 object" if count == 1 else f"{count:,} objects"
+        yield f"{kind} ({objects}) is not applied: {NOT_APPLIED[kind]}"
 
 
 def not_counted(manifest: "Manifest") -> Iterator[str]:

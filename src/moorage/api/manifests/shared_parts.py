@@ -33,20 +33,28 @@ class SharedParts:
 
     def _pod(self, pod: Pod) -> Pod:
         meta, spec, status, first = pod.metadata, pod.spec, pod.status, self._texts.setdefault
-        same = (meta.labels, meta.annotations, meta.owner_references)
-        labels, annotations, owners = self._tuples.setdefault(_encode(same), same)
+        same = (
+            pod.api_version,
+            pod.kind,
+            meta.namespace,
+            meta.labels,
+            meta.annotations,
+            meta.owner_references,
+        )
+        version, kind, namespace, labels, annotations, owners = self._tuples.setdefault(
+            _encode(same), same
+        )
         # Each pod has a node of its own, and volumes with generated names.
         shared = replace(spec, node_name="", volumes=())
         shared = self._specs.setdefault(_encode(shared), shared)
-        node, namespace = spec.node_name, meta.namespace
+        node, volumes = spec.node_name, spec.volumes
         created_at, started_at = meta.creation_timestamp, status.start_time
-        return replace(
-            pod,
-            api_version=first(pod.api_version, pod.api_version),
-            kind=first(pod.kind, pod.kind),
+        return Pod(
+            api_version=version,
+            kind=kind,
             metadata=replace(
                 meta,
-                namespace=first(namespace, namespace),
+                namespace=namespace,
                 creation_timestamp=first(created_at, created_at),
                 labels=labels,
                 annotations=annotations,
@@ -55,8 +63,7 @@ class SharedParts:
             spec=replace(
                 shared,
                 node_name=first(node, node),
-                volumes=spec.volumes
-                and self._tuples.setdefault(_encode(spec.volumes), spec.volumes),
+                volumes=volumes and self._tuples.setdefault(_encode(volumes), volumes),
             ),
             status=self._status(status, first(started_at, started_at)),
         )

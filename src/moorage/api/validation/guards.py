@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from functools import lru_cache
+from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -19,7 +20,6 @@ from moorage.api import (
     pod_group_rules,
     quantity,
     queues,
-    requests,
     storage,
     workloads,
 )
@@ -39,7 +39,42 @@ from moorage.api.workloads import Deployment, ReplicaSet, ReplicationController,
 
 def field_error(obj: KubeObject) -> FieldError | None:
     """The first invalid field of an object; None if the object is valid."""
-    return invalid_quantity(obj) or _invalid_time(obj) or next(_value_errors(obj), None)
+    if not isinstance(obj, Pod):
+        return _invalid_amount(obj) or _invalid_time(obj) or next(_value_errors(obj), None)
+    key, parts = id(obj.spec.containers), _checked_parts(obj)  # Not reused: they are kept.
+    if _valid_parts.get(key) == parts:
+        return _invalid_time(obj)
+    amount, value = _invalid_amount(obj), next(_value_errors(obj), None)
+    if amount is None and value is None:
+        if len(_valid_parts) >= _MAX_CACHED:
+            _valid_parts.clear()
+        _valid_parts[key] = parts
+    return amount or _invalid_time(obj) or value
+
+
+_MAX_CACHED = 4096
+# By their containers, which a workload's pods share.
+_valid_parts: dict[int, tuple[Any, ...]] = {}
+_spec_parts = attrgetter(
+    "containers",
+    "init_containers",
+    "overhead",
+    "resources",
+    "affinity",
+    "topology_spread_constraints",
+    "tolerations",
+    "preemption_policy",
+    "scheduling_group",
+)
+_status_parts = attrgetter(
+    "container_statuses", "init_container_statuses", "resources", "allocated_resources"
+)
+
+
+def _checked_parts(pod: Pod) -> tuple[Any, ...]:
+    """Everything that is checked of a pod, except times."""
+    claims = [each.ephemeral for each in pod.spec.volumes if each.ephemeral is not None]
+    return _spec_parts(pod.spec), _status_parts(pod.status), claims
 
 
 def _pod_spec(obj: KubeObject) -> tuple[str, PodSpec] | None:
@@ -56,27 +91,8 @@ Amounts = tuple[str, int, Mapping[str, Quantity]]
 """A field path with `{}` for an index, the index, and quantities by name."""
 
 
-_MAX_CACHED = 4096
-_valid_pods: dict[int, Pod] = {}  # By their containers, which a workload's pods share.
-
-
-def invalid_quantity(obj: KubeObject) -> FieldError | None:
-    """The first field whose quantity does not parse, is negative, or does not fit into 64 bits."""
-    if not isinstance(obj, Pod) or any(volume.ephemeral for volume in obj.spec.volumes):
-        return _invalid_amount(obj)
-    key = id(obj.spec.containers)
-    known = _valid_pods.get(key)
-    if known is not None and requests.has_same_amounts(known, obj):
-        return None
-    error = _invalid_amount(obj)
-    if error is None:
-        if len(_valid_pods) >= _MAX_CACHED:
-            _valid_pods.clear()
-        _valid_pods[key] = obj
-    return error
-
-
 def _invalid_amount(obj: KubeObject) -> FieldError | None:
+    """The first field whose quantity does not parse, is negative, or does not fit into 64 bits."""
     for path, index, amounts in _amounts(obj):
         for name, amount in amounts.items():
             try:
