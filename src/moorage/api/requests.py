@@ -77,7 +77,7 @@ def _cache_by_parts(compute: Callable[[Pod], T]) -> Callable[[Pod], T]:
     def cached(pod: Pod) -> T:
         key = id(pod.spec.containers)  # Not reused: the pod that is kept has them.
         found = known.get(key)
-        if found is None or not has_same_amounts(found[0], pod):
+        if found is None or not _has_same_amounts(found[0], pod):
             if len(known) >= _MAX_CACHED:
                 known.clear()
             known[key] = found = (pod, compute(pod))
@@ -86,7 +86,7 @@ def _cache_by_parts(compute: Callable[[Pod], T]) -> Callable[[Pod], T]:
     return cached
 
 
-def has_same_amounts(one: Pod, other: Pod) -> bool:
+def _has_same_amounts(one: Pod, other: Pod) -> bool:
     """Whether pods share all that their requests are computed from; False does not say more."""
     if one is other:
         return True
@@ -116,7 +116,8 @@ def _has_actual_resources(status: PodStatus) -> bool:
     for each in status.container_statuses:
         if each.resources is not None:
             return True
-    return any(each.resources is not None for each in status.init_container_statuses)
+    init = status.init_container_statuses  # Most pods have none.
+    return bool(init) and any(each.resources is not None for each in init)
 
 
 def effective(
@@ -178,6 +179,12 @@ def filter_request(pod: Pod) -> Amounts:
 def requested(pod: Pod) -> Amounts:
     """What the pod uses on its node."""
     return _as_int64(_held(pod))
+
+
+@_cache_by_parts
+def counted(pod: Pod) -> Amounts:
+    """The same, and one of the pods that the node can have."""
+    return {**requested(pod), PODS: 1}
 
 
 @_cache_by_parts

@@ -222,9 +222,9 @@ def updated(decision: UpdateClaim) -> ResourceClaim:
 
 def needs_claims(pod: Pod | None, uid: str) -> bool:
     """Whether the pod of this UID runs or may run; `pod` is the one that has its name now."""
-    if pod is None or pod.uid != uid or pod.is_terminal:
+    if pod is None or pod.metadata.uid != uid or pod.is_terminal:
         return False
-    return bool(pod.node_name) or not pod.is_terminating
+    return bool(pod.spec.node_name) or not pod.is_terminating
 
 
 def owning_pod(claim: ResourceClaim) -> OwnerReference | None:

@@ -6,7 +6,7 @@ kubelets, which remove terminating pods, are not known here. Of finalizers only 
 claims, jobs and storage count: a simulation has no controllers that remove others.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from typing import Any, TypeVar
 
@@ -75,9 +75,13 @@ class MemoryCluster:
         found = self._objects[kind].get(key)
         return found if isinstance(found, kind) else None
 
+    def by_key(self, kind: type[T]) -> Mapping[str, T]:
+        """All objects of a kind by key, oldest first."""
+        return self._objects[kind]  # type: ignore[return-value]  # keyed by kind
+
     def all(self, kind: type[T]) -> Iterable[T]:
         """All objects of a kind, oldest first."""
-        return self._objects[kind].values()  # type: ignore[return-value]  # keyed by kind
+        return self.by_key(kind).values()
 
     def count(self, kind: type[KubeObject]) -> int:
         """How many objects of a kind there are."""
@@ -100,7 +104,7 @@ class MemoryCluster:
         kind = KIND_OF[type(obj)]
         meta = self._new_meta(obj.metadata, kind, now)
         obj = replace(obj, metadata=meta)
-        if obj.key in self._objects[type(obj)]:
+        if obj.key in self._objects[kind.struct]:
             raise status_errors.already_exists(RESOURCE_OF[kind.struct], obj.name)
         if why := self._refusal(obj):
             raise status_errors.forbidden(RESOURCE_OF[kind.struct], obj.name, why)
@@ -174,7 +178,7 @@ class MemoryCluster:
         """Remove an object at once."""
         self.version += 1
         last = self._objects[type(obj)].pop(obj.key)
-        self._notify(Deleted(last), visible=_is_active(last))
+        self._notify(Deleted(last))
 
     def bind(self, key: str, uid: str, node: str, now: float) -> Pod:
         """Bind a pod to a node. As in Kubernetes, the node need not exist."""
@@ -237,16 +241,16 @@ class MemoryCluster:
         meta = replace(new.metadata, resource_version=str(self.version))
         new = replace(new, metadata=meta)
         self._objects[type(new)][new.key] = new
-        is_active = _is_active(new)
-        self._notify(Added(new) if old is None else Updated(new), visible=is_active)
-        if old is not None and not is_active and _is_active(old):
+        self._notify(Added(new) if old is None else Updated(new))
+        if old is not None and _is_active(old) and not _is_active(new):
             self._notify_active(Deleted(old))
         return new
 
-    def _notify(self, observation: Added | Updated | Deleted, *, visible: bool) -> None:
-        for watcher in self._watchers[type(observation.obj)]:
+    def _notify(self, observation: Added | Updated | Deleted) -> None:
+        obj = observation.obj
+        for watcher in self._watchers[type(obj)]:
             watcher(observation)
-        if visible:
+        if self._active_watchers and _is_active(obj):
             self._notify_active(observation)
 
     def _notify_active(self, observation: Observation) -> None:

@@ -111,12 +111,12 @@ class Controllers:
             (quotas.forget if is_deleted else quotas.observe)(obj)
         if not isinstance(obj, Pod):
             self._other_changed(obj)
+            if isinstance(obj, ResourceQuota) and is_deleted:
+                quotas.drop(obj)
         elif is_deleted:
             self.host.triggers.pod_deleted(obj)
         else:
             self.host.triggers.pod_changed(obj)
-        if isinstance(obj, ResourceQuota) and is_deleted:
-            quotas.drop(obj)
 
     def _other_changed(self, obj: KubeObject) -> None:
         if isinstance(obj, Node):

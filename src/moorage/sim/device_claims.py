@@ -137,7 +137,9 @@ class ClaimController:
     def _observe(self, observation: Observation) -> None:
         match observation:
             case Added(obj=Pod() as pod):
-                self._add_pod(pod)
+                if pod.spec.resource_claims:
+                    self._note_references(pod)
+                self._observe_pod(pod)
             case Updated(obj=Pod() as pod):
                 self._observe_pod(pod)
             case Deleted(obj=Pod() as pod):
@@ -149,16 +151,14 @@ class ClaimController:
             case Added(obj=ResourceClaimTemplate() as template):
                 self._schedule(*map(SyncPodClaims, self._waiting.get(template.key, ())))
 
-    def _add_pod(self, pod: Pod) -> None:
-        if pod.spec.resource_claims:
-            for names, key in self._references(pod):
-                names.setdefault(key, {})[pod.key] = None
-        self._observe_pod(pod)
+    def _note_references(self, pod: Pod) -> None:
+        for names, key in self._references(pod):
+            names.setdefault(key, {})[pod.key] = None
 
     def _observe_pod(self, pod: Pod) -> None:
         if pod.spec.resource_claims and not pod.is_terminating and not pod.is_terminal:
             self._schedule(SyncPodClaims(pod.key))
-        if not claims.needs_claims(pod, pod.uid):
+        if not claims.needs_claims(pod, pod.metadata.uid):
             self._schedule(*(SyncClaim(f"{pod.namespace}/{name}") for name in claims.names(pod)))
             self._schedule(*map(SyncClaim, self._owned.get(pod.uid, ())))
 

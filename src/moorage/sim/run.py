@@ -382,7 +382,8 @@ class Simulation:
     @property
     def placements(self) -> dict[str, str | None]:
         """Every pod with its node, or None."""
-        return {pod.key: pod.node_name or None for pod in self.cluster.all(Pod)}
+        pods = self.cluster.by_key(Pod)
+        return {key: pod.spec.node_name or None for key, pod in pods.items()}
 
     @property
     def held_back(self) -> dict[str, tuple[str, int]]:
@@ -395,9 +396,9 @@ class Simulation:
     def pending(self) -> dict[str, str]:
         """Every pod without a node, with the reason."""
         return {
-            pod.key: outcomes.why_pending(self.scheduler, pod)
-            for pod in self.cluster.active(Pod)
-            if not pod.node_name
+            key: outcomes.why_pending(self.scheduler, pod)
+            for key, pod in self.cluster.by_key(Pod).items()
+            if not pod.spec.node_name and not pod.is_terminal
         }
 
 

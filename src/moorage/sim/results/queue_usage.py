@@ -21,8 +21,6 @@ from moorage.api.queues import (
 from moorage.api.requests import PODS
 from moorage.nodes.device_classes import DeviceCounts
 
-ONE_POD = {PODS: 1}
-
 
 class QueueUsage:
     """See the module."""
@@ -76,9 +74,8 @@ class QueueUsage:
     # Pods
 
     def add(self, queue: str, amounts: Amounts, sign: int = 1) -> None:
-        """Count a pod that comes to a node, or leaves it."""
+        """Count a pod that comes to a node, or leaves it; its amounts include the pod itself."""
         self._count(queue, amounts, sign)
-        self._count(queue, ONE_POD, sign)
 
     def running(self, queue: str) -> int:
         """How many pods of a queue, and of its children, are on nodes."""
@@ -106,7 +103,7 @@ class QueueUsage:
             own = self._own[queue] = Counter()
         for resource, amount in amounts.items():
             own[resource] += sign * amount
-        for name in self.lineage(queue):
+        for name in self._forest.lineages.get(queue, ()):
             used = self._used.setdefault(name, Counter())
             for resource, amount in amounts.items():
                 used[resource] += sign * amount

@@ -246,7 +246,7 @@ class Recorder:
         if node == NETWORK:
             self.usage.add_network_requests(resource, difference)
         else:
-            self.usage.add_amounts(node, {resource: difference})
+            self.usage.add_requests(node, {resource: difference})
 
     def _pod_added(self, pod: Pod) -> None:
         key, node = pod.key, pod.spec.node_name
@@ -256,7 +256,7 @@ class Recorder:
             self.finished += 1
             return
         self.created += 1
-        amounts = requests.requested(pod)
+        amounts = requests.counted(pod)
         queue = self.queues.queue_of(pod)
         created = RecordedPod(key, self._clock.now, pod.spec.containers, amounts, queue)
         self._pods[pod.metadata.uid] = created
@@ -306,7 +306,7 @@ class Recorder:
                 self.queues.take_claim(known.queue, key, self._cluster.get(ResourceClaim, key))
 
     def _resize(self, known: RecordedPod, pod: Pod) -> None:
-        amounts = requests.requested(pod)
+        amounts = requests.counted(pod)
         self._add_requests(known.amounts, -1)
         self._add_requests(amounts, 1)
         if known.node:

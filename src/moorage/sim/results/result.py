@@ -161,15 +161,6 @@ class NodeUse:
         shares = (self.requested[n] / each for n, each in self.offered.items() if n != PODS)
         return round(max(shares, default=0.0), 6)
 
-    def add(self, pod: Pod, *, is_new: bool) -> None:
-        """Count a pod in."""
-        requested = self.requested
-        for name, amount in requests.requested(pod).items():
-            requested[name] += amount
-        requested[PODS] += 1
-        if is_new:
-            self.new.append(pod.key)
-
     def to_dict(self) -> dict[str, Any]:
         """The node as plain data; `requested` and `allocatable` are Kubernetes quantities."""
         requested = {name: self.requested[name] for name in self.allocatable}
@@ -389,9 +380,9 @@ class Result:
 
 def collect(simulation: "Simulation", recorder: "Recorder") -> Result:
     """The result of a simulation as it stands now."""
-    pods, nodes = list(simulation.cluster.all(Pod)), list(simulation.cluster.all(Node))
+    pods, nodes = dict(simulation.cluster.by_key(Pod)), list(simulation.cluster.all(Node))
     given = recorder.given_with_node
-    on_node = [pod for pod in pods if pod.node_name]
+    on_node = {key: pod for key, pod in pods.items() if pod.spec.node_name}
     evictions, rows = simulation.evictions, recorder.usage.rows
     preemptions = [
         Disruption(pod=each.pod, node=each.node, at=each.at, cause=PREEMPTION, by=each.by)
@@ -404,9 +395,11 @@ def collect(simulation: "Simulation", recorder: "Recorder") -> Result:
         pending_pods=simulation.pending,
         held_back=simulation.held_back,
         refused=simulation.refusals,
-        placed=[pod.key for pod in on_node if pod.key not in given],
-        already_running=[p.key for p in on_node if p.key in given and not p.is_terminal],
-        gated=[pod.key for pod in pods if pod.spec.scheduling_gates and not pod.node_name],
+        placed=[key for key in on_node if key not in given],
+        already_running=[
+            key for key, pod in on_node.items() if key in given and not pod.is_terminal
+        ],
+        gated=[key for key, pod in pods.items() if pod.spec.scheduling_gates and not pod.node_name],
         created=recorder.created,
         bound=len(recorder.waits),
         ended=recorder.ended,
@@ -425,7 +418,7 @@ def collect(simulation: "Simulation", recorder: "Recorder") -> Result:
         peaks={name: recorder.peak(name) for sample in samples for name in sample.offered},
         rows=list(recorder.usage.names),
         queues=recorder.queue_results(),
-        _pods=pods,
+        _pods=list(pods.values()),
         _nodes=nodes,
     )
 
@@ -451,7 +444,7 @@ def _devices(claims: Iterable[ResourceClaim]) -> dict[str, list[PodDevice]]:
 
 
 def _node_uses(
-    nodes: Iterable[Node], pods: Iterable[Pod], given: set[str], devices: DeviceUsage
+    nodes: Iterable[Node], pods: Mapping[str, Pod], given: set[str], devices: DeviceUsage
 ) -> list[NodeUse]:
     found = {
         node.name: NodeUse(
@@ -461,9 +454,15 @@ def _node_uses(
         )
         for node in nodes
     }
-    for pod in pods:
-        if pod.node_name in found and not pod.is_terminal:
-            found[pod.node_name].add(pod, is_new=pod.key not in given)
+    for key, pod in pods.items():
+        use = found.get(pod.spec.node_name)
+        if use is None or pod.is_terminal:
+            continue
+        requested = use.requested
+        for name, amount in requests.counted(pod).items():
+            requested[name] += amount
+        if key not in given:
+            use.new.append(key)
     return list(found.values())
 
 

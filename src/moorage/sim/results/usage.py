@@ -59,28 +59,18 @@ class UsageTable:
             column[row] = 0
 
     def add_requests(self, node: str, amounts: Amounts, sign: int = 1) -> None:
-        """Add a pod's requests to a node, or with a negative sign remove them."""
-        self._add_one(PODS, self.add_amounts(node, amounts, sign), sign)
-
-    def add_amounts(self, node: str, amounts: Amounts, sign: int = 1) -> int:
-        """Add amounts that are in use on a node, or with a negative sign remove them.
-
-        Returns the row of the node.
-        """
+        """Add amounts that are in use on a node, or with a negative sign remove them."""
         row = self.rows.get(node)
         if row is None:
             row = self._new_row(node)  # A partial dump has pods on nodes that it does not list.
+        columns, totals, exists = self.requested, self.total_requested, self._exists[row]
         for resource, amount in amounts.items():
-            if resource not in self.requested:
+            if resource not in columns:
                 self._new_resource(resource)
-            self._add_one(resource, row, sign * amount)
-        return row
-
-    def _add_one(self, resource: str, row: int, amount: int) -> None:
-        column = self.requested[resource]
-        column[row] = column.item(row) + amount
-        if self._exists[row]:
-            self.total_requested[resource] += amount
+            column = columns[resource]
+            column[row] = column.item(row) + sign * amount
+            if exists:
+                totals[resource] += sign * amount
 
     def put_network(self, offered: Amounts) -> None:
         """Set what no single node offers."""
