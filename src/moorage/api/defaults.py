@@ -10,6 +10,7 @@ import hashlib
 import uuid
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
+from operator import attrgetter
 from typing import Any, TypeVar
 
 from msgspec import Struct, structs
@@ -131,9 +132,8 @@ def _complete(obj: KubeObject, classes: PriorityClasses, storage_class: str | No
 
 def identity(obj: K) -> K:
     """Set kind, version, namespace and UID; the UID is derived from the name, so it is stable."""
-    kind = READ[type(obj).__name__]
-    meta = obj.metadata
-    stated = (obj.api_version, obj.kind) == (kind.api_version, kind.name)
+    kind, meta = READ[type(obj).__name__], obj.metadata
+    stated = obj.kind == kind.name and obj.api_version == kind.api_version
     if stated and meta.uid and bool(meta.namespace) == kind.namespaced:
         return obj  # Most objects of an API server.
     namespace = (meta.namespace or "default") if kind.namespaced else ""
@@ -163,24 +163,63 @@ def pod(obj: Pod, classes: PriorityClasses) -> Pod:
     fresh = not from_server(obj.metadata)
     obj = identity(obj)
     spec = obj.spec
+    if changes := _spec_changes(spec, admission.priority(obj, classes)):
+        spec = structs.replace(spec, **changes)
+    if fresh:
+        spec = _merge_label_keys(spec, obj.metadata.labels)
+    return obj if spec is obj.spec else structs.replace(obj, spec=spec)
+
+
+_MAX_CACHED = 4096
+_DEFAULTED = (
+    "scheduler_name",
+    "priority_class_name",
+    "priority",
+    "preemption_policy",
+    "containers",
+    "init_containers",
+    "overhead",
+    "resources",
+    "termination_grace_period_seconds",
+)
+_defaulted_fields = attrgetter(*_DEFAULTED, "host_network")
+_Admitted = tuple[str, int, str]
+_known_changes: dict[int, tuple[Any, _Admitted, dict[str, Any]]] = {}
+
+
+def _spec_changes(spec: PodSpec, admitted: _Admitted) -> dict[str, Any]:
+    """The fields that defaults change; pods that share their containers share the result."""
+    fields, key = _defaulted_fields(spec), id(spec.containers)  # Not reused: they are kept.
+    known = _known_changes.get(key)
+    if known is None or known[0] != fields or known[1] != admitted:
+        if len(_known_changes) >= _MAX_CACHED:
+            _known_changes.clear()
+        new = _completed_spec(spec, *admitted)
+        pairs = ((name, getattr(new, name)) for name in _DEFAULTED)
+        changes = {name: value for name, value in pairs if value is not getattr(spec, name)}
+        known = _known_changes[key] = (fields, admitted, changes)
+    return known[2]
+
+
+def _completed_spec(spec: PodSpec, class_name: str, priority: int, policy: str) -> PodSpec:
+    def container(each: Container) -> Container:
+        return _container(each, host_network=spec.host_network)
+
     grace = spec.termination_grace_period_seconds
-    name, priority, policy = admission.priority(obj, classes)
-    spec = _with(
+    new = _with(
         spec,
         scheduler_name=spec.scheduler_name or DEFAULT_SCHEDULER,
-        priority_class_name=name,
+        priority_class_name=class_name,
         priority=priority,
         preemption_policy=policy,
-        containers=_containers(spec.containers, host_network=spec.host_network),
-        init_containers=_containers(spec.init_containers, host_network=spec.host_network),
+        containers=_each(spec.containers, container),
+        init_containers=_each(spec.init_containers, container),
         overhead=_whole_millis(spec.overhead),
         termination_grace_period_seconds=GRACE_PERIOD_SECONDS if grace is None else grace,
     )
-    if spec.resources is not None:
-        spec = _with(spec, resources=_pod_level(spec, spec.resources))
-    if fresh:
-        spec = _merge_label_keys(spec, obj.labels)
-    return _with(obj, spec=spec)
+    if new.resources is not None:
+        new = _with(new, resources=_pod_level(new, new.resources))
+    return new
 
 
 def node(obj: Node) -> Node:
@@ -288,25 +327,6 @@ def default_storage_class(objects: Iterable[KubeObject]) -> str | None:
         return None
     newest = max(each.metadata.creation_timestamp or "" for each in defaults)
     return min(each.name for each in defaults if (each.metadata.creation_timestamp or "") == newest)
-
-
-_MAX_CACHED = 4096
-_Containers = tuple[Container, ...]
-_completed: dict[tuple[int, bool], tuple[_Containers, _Containers]] = {}
-
-
-def _containers(containers: _Containers, *, host_network: bool) -> _Containers:
-    """The containers with defaults; pods that share theirs share the result."""
-    if not containers:
-        return containers
-    key = (id(containers), host_network)  # Not reused: the containers are kept.
-    found = _completed.get(key)
-    if found is None:
-        if len(_completed) >= _MAX_CACHED:
-            _completed.clear()
-        new = _each(containers, lambda each: _container(each, host_network=host_network))
-        found = _completed[key] = (containers, new)
-    return found[1]
 
 
 def _container(container: Container, *, host_network: bool) -> Container:

@@ -3,7 +3,8 @@
 In the order in which a starting scheduler should observe them: referenced objects first, pods last.
 """
 
-from typing import NamedTuple
+from dataclasses import dataclass
+from functools import cached_property
 
 from moorage.api import devices, pod_groups, policy, queues, storage, workloads
 from moorage.api.meta import KubeObject
@@ -11,7 +12,8 @@ from moorage.api.node import Node, NodePool
 from moorage.api.pod import Pod
 
 
-class Kind(NamedTuple):
+@dataclass(frozen=True)
+class Kind:
     """One kind: its struct, group, plural, whether it is namespaced, and version."""
 
     struct: type[KubeObject]
@@ -20,11 +22,11 @@ class Kind(NamedTuple):
     namespaced: bool
     version: str = "v1"
 
-    @property
+    @cached_property
     def name(self) -> str:
         return self.struct.__name__
 
-    @property
+    @cached_property
     def api_version(self) -> str:
         return f"{self.group}/{self.version}" if self.group else self.version
 
