@@ -76,7 +76,7 @@ def test_31_an_added_pod_cannot_be_forgotten(rig):
 
 def test_a_confirmed_pod_is_added(rig):
     rig.assume()
-    assert rig.cache.add(on("n1")) is True
+    assert rig.cache.add(on("n1")) == on("n1")
     assert (rig.state, rig.cpu()) == (("n1", False), {"n1": 1000, "n2": 0})
     assert rig.cache.assumed_count == 0
 
@@ -90,13 +90,13 @@ def test_a_confirmation_that_changes_nothing_is_no_change(rig):
 
 def test_30_a_pod_is_observed_on_another_node_than_assumed(rig):
     rig.assume(node="n1")
-    assert rig.cache.add(on("n2")) is False
+    assert rig.cache.add(on("n2")) == on("n1")
     assert (rig.state, rig.cpu()) == (("n2", False), {"n1": 0, "n2": 1000})
     assert rig.cache.assumed_count == 0
 
 
 def test_an_unknown_pod_is_added(rig):
-    assert rig.cache.add(on("n1")) is False
+    assert rig.cache.add(on("n1")) is None
     assert (rig.state, rig.cpu()) == (("n1", False), {"n1": 1000, "n2": 0})
 
 

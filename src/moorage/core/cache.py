@@ -134,14 +134,15 @@ class Cache:
         """Remove an assumed pod from its node; None if it is not known (any more)."""
         return self._drop(self._pods.get(uid), FORGET)
 
-    def add(self, pod: Pod) -> bool:
-        """A pod is observed on a node; True if that confirms what was assumed."""
+    def add(self, pod: Pod) -> Pod | None:
+        """A pod is observed on a node; returns the pod that was assumed, if it was."""
         cached = self._pods.get(pod.metadata.uid)
+        assumed = None if cached is None else cached.pod
         step = (ABSENT if cached is None else cached.state, ADD)
         if step in CACHE_ERRORS:
             raise _error(step, pod)
         self._place(pod, cached, CACHE_TRANSITIONS[step])
-        return cached is not None and cached.node == pod.spec.node_name
+        return assumed
 
     def update(self, pod: Pod) -> None:
         """A pod that is on a node changed."""

@@ -127,7 +127,7 @@ class EventHandlers:
         if meta.deletion_timestamp is not None:
             self._preemptions.leaves(new.uid, now)
         if old is None:
-            self._pod_new(new, now)
+            self._pod_new(key, new, now)
         elif old.spec.node_name:
             self._assigned_changed(old, new, now)
         elif new.spec.node_name:
@@ -137,10 +137,10 @@ class EventHandlers:
         elif self._is_ours(new) and old != new:
             self._unassigned_changed(old, new, now)
 
-    def _pod_new(self, pod: Pod, now: float) -> None:
+    def _pod_new(self, key: str, pod: Pod, now: float) -> None:
         in_group = self._groups is not None and pod.spec.scheduling_group is not None
-        if pod.node_name:
-            self._assigned(pod.key, pod, now)
+        if pod.spec.node_name:
+            self._assigned(key, pod, now)
         elif self._is_ours(pod) and not self._cache.is_assumed(pod.uid):
             if in_group and self._groups is not None:
                 self._groups.add(pod)
@@ -152,9 +152,7 @@ class EventHandlers:
 
     def _assigned(self, key: str, pod: Pod, now: float) -> None:
         """A pod is observed on a node for the first time."""
-        cached = self._cache.get(pod.metadata.uid)
-        assumed = None if cached is None else cached.pod
-        self._cache.add(pod)
+        assumed = self._cache.add(pod)
         self._state.nominator.delete(pod)
         uid, node = pod.metadata.uid, pod.spec.node_name
         self._journal.add(Confirmed(at=now, pod=key, uid=uid, node=node))

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from moorage.api.pod import Pod, PodSpec, Volume
+from moorage.api.pod import Pod, Volume
 from moorage.nodes import volumes
 from moorage.nodes.usage import Usage
 
@@ -19,9 +19,7 @@ _encode = msgspec.msgpack.Encoder().encode
 
 # Where the pod runs is what a decision is to find out, so it does not tell templates apart; nor
 # does its group, whose members are decided one by one: gangs of one job have one template.
-_indecisive = ("node_name", "volumes", "scheduling_group")
-_decisive = [name for name in PodSpec.__struct_fields__ if name not in _indecisive]
-_spec_fields = attrgetter(*_decisive)
+_INDECISIVE: dict[str, Any] = {"node_name": "", "volumes": (), "scheduling_group": None}
 # From which the requests of a pod that is resized are computed.
 resize_fields = attrgetter(
     "container_statuses", "init_container_statuses", "resources", "allocated_resources"
@@ -84,7 +82,7 @@ def _content(pod: Pod) -> bytes:
         meta.labels,
         meta.annotations,
         None if owner is None else (owner.api_version, owner.kind, owner.name),
-        _spec_fields(pod.spec),
+        msgspec.structs.replace(pod.spec, **_INDECISIVE),
         _volumes(pod),
         resize_fields(status) if resized else None,
         pod.condition(RESIZE_PENDING) if status.conditions else None,
