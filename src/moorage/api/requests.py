@@ -71,22 +71,22 @@ def _cache_by_parts(compute: Callable[[Pod], T]) -> Callable[[Pod], T]:
     Callers must not change it. Pod and result are one object, so that threads can call the function
     at the same time.
     """
-    known: dict[int, tuple[Pod, T]] = {}
+    known: dict[int, tuple[Pod, bool, T]] = {}
 
     @wraps(compute)
     def cached(pod: Pod) -> T:
         key = id(pod.spec.containers)  # Not reused: the pod that is kept has them.
         found = known.get(key)
-        if found is None or not _has_same_amounts(found[0], pod):
+        if found is None or not _has_same_amounts(found[0], pod, is_actual=found[1]):
             if len(known) >= _MAX_CACHED:
                 known.clear()
-            known[key] = found = (pod, compute(pod))
-        return found[1]
+            known[key] = found = (pod, _has_actual_resources(pod.status), compute(pod))
+        return found[2]
 
     return cached
 
 
-def _has_same_amounts(one: Pod, other: Pod) -> bool:
+def _has_same_amounts(one: Pod, other: Pod, *, is_actual: bool) -> bool:
     """Whether pods share all that their requests are computed from; False does not say more."""
     if one is other:
         return True
@@ -101,23 +101,14 @@ def _has_same_amounts(one: Pod, other: Pod) -> bool:
         and spec.overhead == its.overhead
         and status.allocated_resources == other_status.allocated_resources
         # An infeasible resize does not count, and a condition states it.
-        and (
-            status.conditions is other_status.conditions
-            or not _has_actual_resources(status)
-            or one.condition(RESIZE_PENDING) == other.condition(RESIZE_PENDING)
-        )
+        and (not is_actual or one.condition(RESIZE_PENDING) == other.condition(RESIZE_PENDING))
     )
 
 
 def _has_actual_resources(status: PodStatus) -> bool:
     """Whether a status has resources, which count instead of the requested ones."""
-    if status.resources is not None:
-        return True
-    for each in status.container_statuses:
-        if each.resources is not None:
-            return True
-    init = status.init_container_statuses  # Most pods have none.
-    return bool(init) and any(each.resources is not None for each in init)
+    statuses = (*status.container_statuses, *status.init_container_statuses)
+    return status.resources is not None or any(each.resources is not None for each in statuses)
 
 
 def effective(

@@ -14,7 +14,7 @@ Observations may be late, repeated or stale: an older version than the known one
 one of an earlier object of the same name.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from moorage.api.meta import KubeObject
@@ -56,7 +56,7 @@ class EventHandlers:
     def observe(self, observation: Observation, now: float) -> None:
         """Handle an observation."""
         if isinstance(observation, PRESENT):
-            self._present(observation.obj, now)
+            self._handler(type(observation.obj))(observation.obj, now)
         elif isinstance(observation, Deleted):
             self._deleted(observation.obj, now)
         else:
@@ -77,16 +77,15 @@ class EventHandlers:
             for key, obj in list(known.items()):
                 if key not in listed:
                     self._deleted(obj, now)
+        present = self._handler(kind)
         for obj in objects:
-            self._present(obj, now)
+            present(obj, now)
 
-    def _present(self, obj: KubeObject, now: float) -> None:
-        if isinstance(obj, Pod):
-            self._pod_present(obj, now)
-        elif isinstance(obj, Node):
-            self._node_present(obj, now)
-        else:
-            self._object_present(obj, now)
+    def _handler(self, kind: type[Any]) -> Callable[[Any, float], None]:
+        """What handles an object of a kind that is present."""
+        if kind is Pod:
+            return self._pod_present
+        return self._node_present if kind is Node else self._object_present
 
     def _deleted(self, obj: KubeObject, now: float) -> None:
         if isinstance(obj, Pod):

@@ -83,7 +83,7 @@ def _content(pod: Pod) -> bytes:
         meta.annotations,
         None if owner is None else (owner.api_version, owner.kind, owner.name),
         msgspec.structs.replace(pod.spec, **_INDECISIVE),
-        _volumes(pod),
+        _volumes(pod) if pod.spec.volumes else (),
         resize_fields(status) if resized else None,
         pod.condition(RESIZE_PENDING) if status.conditions else None,
     )

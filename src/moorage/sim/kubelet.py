@@ -141,7 +141,7 @@ class Kubelet:
             return
         if not is_known:
             self._adopt(pod, is_new=is_new)
-        if not pod.is_terminating:
+        if pod.metadata.deletion_timestamp is None:
             return
         grace = pod.metadata.deletion_grace_period_seconds
         seconds = float(DEFAULT_GRACE_SECONDS if grace is None else grace)

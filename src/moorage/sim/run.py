@@ -218,14 +218,15 @@ class Simulation:
         host = self._controllers.host
         completed = defaults.complete(objects, known=self._classes(), refuse=host.refuse)
         ordered = sorted(map(_checked, completed), key=lambda obj: _ORDER[type(obj)])
+        create, now = self.cluster.create, self.now
         if not host.quotas:
-            return [self.cluster.create(obj, self.now) for obj in ordered]
+            return [create(obj, now) for obj in ordered]
         created = []
         for obj in ordered:
             if why := host.quotas.refusal(obj):
                 host.refuse(obj, why)
             else:
-                created.append(self.cluster.create(obj, self.now))
+                created.append(create(obj, now))
                 host.admitted(obj)
         return created
 

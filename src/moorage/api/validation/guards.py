@@ -73,8 +73,9 @@ _status_parts = attrgetter(
 
 def _checked_parts(pod: Pod) -> tuple[Any, ...]:
     """Everything that is checked of a pod, except times."""
-    claims = [each.ephemeral for each in pod.spec.volumes if each.ephemeral is not None]
-    return _spec_parts(pod.spec), _status_parts(pod.status), claims
+    spec = pod.spec
+    claims = spec.volumes and [each.ephemeral for each in spec.volumes if each.ephemeral]
+    return _spec_parts(spec), _status_parts(pod.status), claims or ()
 
 
 def _pod_spec(obj: KubeObject) -> tuple[str, PodSpec] | None:

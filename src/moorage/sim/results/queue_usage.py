@@ -74,8 +74,15 @@ class QueueUsage:
     # Pods
 
     def add(self, queue: str, amounts: Amounts, sign: int = 1) -> None:
-        """Count a pod that comes to a node, or leaves it; its amounts include the pod itself."""
-        self._count(queue, amounts, sign)
+        """Count a pod, or devices of a pod, that comes to a node or leaves it."""
+        if (own := self._own.get(queue)) is None:
+            own = self._own[queue] = Counter()
+        for resource, amount in amounts.items():
+            own[resource] += sign * amount
+        for name in self._forest.lineages.get(queue, ()):
+            used = self._used.setdefault(name, Counter())
+            for resource, amount in amounts.items():
+                used[resource] += sign * amount
 
     def running(self, queue: str) -> int:
         """How many pods of a queue, and of its children, are on nodes."""
@@ -87,26 +94,16 @@ class QueueUsage:
             self._missing.setdefault(key, []).append(queue)
         else:
             devices = resource_claims.devices_of(claim).amounts
-            self._count(queue, self._claims.add(queue, key, devices))
+            self.add(queue, self._claims.add(queue, key, devices))
 
     def leave_claim(self, queue: str, key: str) -> None:
         """A pod uses a claim no longer."""
-        self._count(queue, self._claims.remove(queue, key), -1)
+        self.add(queue, self._claims.remove(queue, key), -1)
 
     def claim_added(self, claim: ResourceClaim) -> None:
         """Count the devices of a claim for the pods that came before it."""
         for queue in self._missing.pop(claim.key, ()):
             self.take_claim(queue, claim.key, claim)
-
-    def _count(self, queue: str, amounts: Amounts, sign: int = 1) -> None:
-        if (own := self._own.get(queue)) is None:
-            own = self._own[queue] = Counter()
-        for resource, amount in amounts.items():
-            own[resource] += sign * amount
-        for name in self._forest.lineages.get(queue, ()):
-            used = self._used.setdefault(name, Counter())
-            for resource, amount in amounts.items():
-                used[resource] += sign * amount
 
     def waited(self, queue: str, seconds: float) -> None:
         """Count the wait of a pod that was bound."""
