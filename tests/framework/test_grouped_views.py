@@ -5,6 +5,8 @@ from random import Random
 import numpy as np
 import pytest
 
+from moorage.api.meta import ObjectMeta
+from moorage.api.workloads import Service
 from moorage.core.cycle import SchedulingCycle
 from moorage.framework.points import ByMax, Depends
 from moorage.framework.status import SKIP, SUCCESS, unschedulable
@@ -26,8 +28,10 @@ class ByZone:
     closed = None
     raises = False
     most = 100
+    calls = 0
 
     def pre_filter(self, state, pod):
+        type(self).calls += 1
         return SUCCESS
 
     def filter(self, state, pod, node):
@@ -40,11 +44,12 @@ class ByZone:
         return int(node.labels["zone"][1:])
 
     def group_keys(self, state, pod):
-        if self.raises:
-            raise ValueError("out of order")
+        type(self).calls += 1
         return (state.table.label("zone"),)
 
     def filter_groups(self, state, pod, groups):
+        if self.raises:
+            raise ValueError("out of order")
         return [zone != self.closed for zone in self._zones(state, groups)]
 
     def score_groups(self, state, pod, groups):
@@ -151,3 +156,32 @@ def test_a_plugin_that_skips_the_pod_is_called_again_only_after_its_key_changed(
     once()
     once()
     assert Skipping.calls == 0
+
+
+def test_keys_are_asked_for_again_only_after_a_change_of_nodes_or_objects(decide, monkeypatch):
+    once = decide(ByZone)
+    once()
+    monkeypatch.setattr(ByZone, "calls", 0)
+    state = once().state
+    once()
+    assert ByZone.calls == 0
+    state.cluster.put(Service(metadata=ObjectMeta(name="s", namespace="default")))
+    assert isinstance(once().scored, GroupedScores)
+    assert ByZone.calls == 2
+    state.table.set_node(make_node("n9", labels={"zone": "z9"}))
+    assert once().node == "n9"
+    assert ByZone.calls == 4
+
+
+def test_other_plugins_run_for_every_pod(decide, monkeypatch):
+    class Counting(Skipping):
+        name = "Counting"
+
+        def skip_key(self, state, pod):
+            return None
+
+    once = decide(Counting, ByZone)
+    monkeypatch.setattr(Counting, "calls", 0)
+    assert isinstance(once().scored, GroupedScores)
+    assert isinstance(once().scored, GroupedScores)
+    assert Counting.calls == 2

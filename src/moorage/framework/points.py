@@ -301,8 +301,10 @@ class Contract(Protocol):
         """What rows have to agree in for `filter` and `score` to say the same of them.
 
         For a plugin that depends on PLACEMENTS, with `filter_groups` if it filters, `score_groups`
-        and a normalizer if it scores. Called in every cycle after pre_filter, also if that returned
-        SKIP. None: this pod's rows have to be evaluated one by one.
+        and a normalizer if it scores. Called after pre_filter, also if that returned SKIP. Neither
+        is called again for pods of the template until an object or a node changes, or a view of the
+        placements becomes empty, has its first pod or is dropped: `filter_groups` and
+        `score_groups` get the same state. None: this pod's rows have to be evaluated one by one.
         """
 
     @method("Filter", FILTER_ERROR)
@@ -312,6 +314,8 @@ class Contract(Protocol):
     @method("Score", SCORE_ERROR)
     def score_groups(self, state: CycleState, pod: Pod, groups: Groups) -> list[int] | None:
         """The raw score of each group; None to skip the pod. Takes the place of pre_score, too.
+
+        After None it is not called again before `group_keys` is.
 
         The groups have all feasible rows. The normalizer's summary must not depend on how many rows
         have a score.

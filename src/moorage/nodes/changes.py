@@ -71,6 +71,16 @@ class Cursor(Generic[T]):
         newest_first = [*islice(reversed(entries), end - position)]
         return newest_first[::-1]
 
+    def take(self) -> Sequence[T] | None:
+        """As `changed` and `commit`, for a reader whose work cannot raise."""
+        log, position = self.log, self.position
+        if position + 1 == log.position and log.entries:
+            self.position = log.position
+            return [log.entries[-1]]
+        found = self.changed()
+        self.position = self._end
+        return found
+
     def commit(self) -> None:
         """The changes that `changed` returned last have been taken in."""
         self.position = self._end

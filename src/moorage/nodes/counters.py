@@ -138,8 +138,6 @@ class TermCounters:
 
     def __init__(self) -> None:
         self.all: list[TermCounter] = []
-        # Grows whenever a pod that states terms comes or goes.
-        self.version = 0
         self._unused = 0
         self._counters: dict[tuple[TermKind, AffinityTerm], TermCounter] = {}
         self._index: SelectorIndex[TermCounter] = SelectorIndex()
@@ -151,7 +149,6 @@ class TermCounters:
 
         Returns whether terms were dropped: readers that keep counters have to look them up again.
         """
-        self.version += 1
         for counter in self._counters_of(namespace, content):
             was_unused = not counter.rows
             counter.add(row, amount)

@@ -19,6 +19,7 @@ from moorage.nodes.interning import ABSENT, LabelColumn, Mask
 from moorage.nodes.resources import Ints
 
 if TYPE_CHECKING:
+    from moorage.nodes.placements import Placements
     from moorage.nodes.table import NodeTable
 
 # The length of each view's logs: there may be many views, so a late reader reads all domains.
@@ -26,6 +27,8 @@ LONGEST = 1024
 # With more than one row in so many, computing all rows is faster than selecting some.
 DENSE = 16
 
+# The sum of a domain, for a row that is in none.
+NO_DOMAIN = -1
 NO_ROWS = np.zeros(0, dtype=np.intp)
 
 
@@ -64,11 +67,14 @@ class DomainSums:
         sums = self._sums if code < len(self._sums) else self.sums
         before = sums.item(code)
         sums[code] = before + amount
-        self._changed(row, code, before, before + amount)
+        self.nonzero += (before + amount != 0) - (before != 0)
 
-    def _changed(self, row: int, code: int, before: int, after: int) -> None:
-        """The sum of a domain changed."""
-        self.nonzero += (after != 0) - (before != 0)
+    def of_row(self, row: int) -> int:
+        """The sum of a row's domain; NO_DOMAIN for a row in none."""
+        code, sums = self.column.codes.item(row), self._sums
+        if code == ABSENT:
+            return NO_DOMAIN
+        return sums.item(code) if code < len(sums) else 0
 
     def fill(self, amounts: Mapping[int, int]) -> None:
         """Sum up the amounts of rows."""
@@ -126,27 +132,52 @@ class EligibleRows:
 class DomainView(DomainSums):
     """A counter's sums per domain, of eligible rows only if there is an eligibility."""
 
-    __slots__ = ("eligibility", "moved", "turned", "used_at")
+    __slots__ = ("_moved", "_placements", "_turned", "eligibility", "used_at")
 
-    def __init__(self, column: LabelColumn, eligibility: EligibleRows | None) -> None:
+    def __init__(
+        self, column: LabelColumn, eligibility: EligibleRows | None, placements: "Placements"
+    ) -> None:
         super().__init__(column)
         self.eligibility = eligibility
         self.used_at = 0
-        # Domains whose sum changed; and those whose sum became zero or non-zero.
-        self.moved = DomainLog(LONGEST)
-        self.turned = DomainLog(LONGEST)
+        self._placements = placements
+        # Written from the first time that they are read.
+        self._moved: DomainLog | None = None
+        self._turned: DomainLog | None = None
 
-    def _changed(self, row: int, code: int, before: int, after: int) -> None:
-        change = code, row
-        self.moved.add(change)
-        if (before == 0) != (after == 0):
-            self.turned.add(change)
-            self.nonzero += 1 if after else -1
+    @property
+    def moved(self) -> DomainLog:
+        """Domains whose sum changed."""
+        if self._moved is None:
+            self._moved = DomainLog(LONGEST)
+        return self._moved
+
+    @property
+    def turned(self) -> DomainLog:
+        """Domains whose sum became zero or non-zero."""
+        if self._turned is None:
+            self._turned = DomainLog(LONGEST)
+        return self._turned
 
     def add(self, row: int, amount: int) -> None:
-        """Add to the count of a row."""
-        if self.eligibility is None or self.eligibility.mask.item(row):
-            super().add(row, amount)
+        """Add to the count of a row; all in one call, because every pod comes through here."""
+        if self.eligibility is not None and not self.eligibility.mask.item(row):
+            return
+        code = self.column.codes.item(row)
+        if code == ABSENT:
+            self.absent += amount
+            return
+        sums = self._sums if code < len(self._sums) else self.sums
+        before = sums.item(code)
+        after = sums[code] = before + amount
+        if self._moved is not None:
+            self._moved.add((code, row))
+        if not before or not after:
+            if self._turned is not None:
+                self._turned.add((code, row))
+            self.nonzero += 1 if after else -1
+            if self.nonzero == (1 if after else 0):
+                self._placements.version += 1
 
     def fill(self, amounts: Mapping[int, int]) -> None:
         """Sum up the amounts of rows."""
@@ -179,6 +210,10 @@ class RowView:
         if count > self.most:
             self.most = count
         self.moved.add(row)
+
+    def of_row(self, row: int) -> int:
+        """The count of a row."""
+        return self.counts.item(row)
 
     def fill(self, amounts: Mapping[int, int]) -> None:
         """Set the counts of rows."""

@@ -7,18 +7,17 @@ group, and changes what is said of a group; neither touches other rows.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import compress
 
 import numpy as np
 from numpy.typing import NDArray
 
 from moorage.nodes.changes import FEW_ROWS, Cursor
-from moorage.nodes.domains import DomainView, RowView, rows_in
+from moorage.nodes.domains import NO_DOMAIN, DomainView, RowView, rows_in
 from moorage.nodes.interning import ABSENT, LabelColumn
 from moorage.nodes.resources import Ints
 from moorage.nodes.table import NodeTable
 
-# The sum of a domain, for a row that is in none.
-NO_DOMAIN = -1
 # Assigning one row costs about as much as so many rows of an array operation.
 ROW_COST = 256
 
@@ -41,18 +40,19 @@ class RowGroups:
 
     def __init__(self, keys: Sequence[GroupKey], table: NodeTable) -> None:
         self.keys = keys
+        self._index = {key: at for at, key in enumerate(keys)}
         self._table = table
         self._nodes = Cursor(table.node_changes)
         self._assign_all()
 
     def _assign_all(self) -> None:
-        self._nodes.changed()
-        self._nodes.commit()
-        self._readers = [_reader(key) for key in self.keys]
+        self._nodes.take()
+        readers = [_reader(key) for key in self.keys]
+        self._value_at = [reader.at for reader in readers]
         # Those whose values change without a change of a node object.
-        self._live = [reader for reader in self._readers if not isinstance(reader, _ColumnReader)]
+        self._live = [reader for reader in readers if not isinstance(reader, _ColumnReader)]
         codes: NDArray[np.intp] = np.zeros(self._table.capacity, dtype=np.intp)
-        for reader in self._readers:
+        for reader in readers:
             values, numbers = np.unique(reader.all(), return_inverse=True)
             codes = codes * len(values) + numbers
         _, examples, self.group_of = np.unique(codes, return_index=True, return_inverse=True)
@@ -64,83 +64,97 @@ class RowGroups:
         return len(self._values)
 
     def _values_at(self, row: int) -> tuple[int, ...]:
-        return tuple([reader.at(row) for reader in self._readers])
+        return tuple([value_at(row) for value_at in self._value_at])
 
-    def of(self, key: GroupKey, groups: Sequence[int]) -> list[int]:
-        """The values of some groups under one of the keys."""
-        at, values = self.keys.index(key), self._values
-        return [values[group][at] for group in groups]
+    def value(self, key: GroupKey, group: int) -> int:
+        """The value of a group under one of the keys."""
+        return self._values[group][self._index[key]]
 
     def refresh(self) -> Sequence[int] | None:
-        """Assign rows whose values changed; returns those in another group, None for all rows."""
-        moved: list[int] | None = []
+        """Assign rows whose values changed; returns rows that may have moved, None for all."""
+        moved: Sequence[int] | None = ()
         if self._nodes.position != self._nodes.log.position:
-            moved = self._take(self._nodes)
+            moved = self._nodes.take()
         for reader in self._live:
             cursor = reader.cursor
             if cursor.position != cursor.log.position and moved is not None:
-                changed = reader.moved()
-                moved = None if changed is None else [*moved, *changed]
+                rows = reader.moved()
+                if rows != moved:  # The row of the pod that was placed, in every view.
+                    moved = None if rows is None else [*moved, *rows]
         most = FEW_ROWS + len(self.group_of) // ROW_COST
         if moved is None or len(moved) > most or len(self.group_of) != self._table.capacity:
             self._assign_all()
             return None
-        return [row for row in moved if self._assign(row)]
-
-    @staticmethod
-    def _take(cursor: Cursor[int]) -> list[int] | None:
-        rows = cursor.changed()
-        cursor.commit()
-        return None if rows is None else [*rows]
-
-    def _assign(self, row: int) -> bool:
-        values = self._values_at(row)
-        group = self._number_of.get(values)
-        if group is None:
-            group = self._number_of[values] = len(self._values)
-            self._values.append(values)
-        if self.group_of.item(row) == group:
-            return False
-        self.group_of[row] = group
-        return True
+        for row in moved:
+            values = self._values_at(row)
+            group = self._number_of.get(values)
+            if group is None:
+                group = self._number_of[values] = len(self._values)
+                self._values.append(values)
+            self.group_of[row] = group
+        return moved
 
 
 class Groups:
-    """Some groups that have feasible rows, as plugins read them."""
+    """The groups that have feasible rows, as plugins read them; in no order.
 
-    __slots__ = ("_all_sizes", "_groups", "_narrowed", "_values", "numbers")
+    They are kept from one decision to the next. `version` grows when a group comes or goes; how
+    many rows a group has changes without that.
+    """
 
-    def __init__(self, groups: RowGroups, numbers: list[int], all_sizes: list[int]) -> None:
+    __slots__ = ("_groups", "_narrowed", "_values", "at", "numbers", "sizes", "version")
+
+    def __init__(self, groups: RowGroups, numbers: list[int], sizes: list[int]) -> None:
         self._groups = groups
-        # By which they are found among all groups, ascending.
+        # The number of each group among all, and how many feasible rows it has.
         self.numbers = numbers
-        self._all_sizes = all_sizes
+        self.sizes = sizes
+        # Where each number is in these lists.
+        self.at = {number: at for at, number in enumerate(numbers)}
+        self.version = 0
         self._values: dict[GroupKey, list[int]] = {}
         self._narrowed: dict[tuple[bool, ...], Groups] = {}
 
     def __len__(self) -> int:
         return len(self.numbers)
 
-    @property
-    def sizes(self) -> list[int]:
-        """How many feasible rows each group has."""
-        sizes = self._all_sizes
-        return [sizes[number] for number in self.numbers]
-
     def of(self, key: GroupKey) -> list[int]:
         """The value of each group under a key."""
         values = self._values.get(key)
         if values is None:
-            values = self._values[key] = self._groups.of(key, self.numbers)
+            values = [self._groups.value(key, number) for number in self.numbers]
+            self._values[key] = values
         return values
+
+    def add(self, number: int, rows: int) -> None:
+        """A group got, or lost, so many feasible rows."""
+        at = self.at.get(number)
+        if at is None:
+            self.at[number] = len(self.numbers)
+            self.numbers.append(number)
+            self.sizes.append(rows)
+            for key, values in self._values.items():
+                values.append(self._groups.value(key, number))
+        else:
+            self.sizes[at] += rows
+            if self.sizes[at]:
+                return
+            self.at[self.numbers[-1]] = at
+            del self.at[number]
+            for each in (self.numbers, self.sizes, *self._values.values()):
+                each[at] = each[-1]
+                each.pop()
+        self.version += 1
+        self._narrowed.clear()
 
     def where(self, chosen: Sequence[bool]) -> "Groups":
         """Some of the groups."""
         key = tuple(chosen)
         found = self._narrowed.get(key)
         if found is None:
-            numbers = [n for n, is_chosen in zip(self.numbers, key, strict=True) if is_chosen]
-            found = self._narrowed[key] = Groups(self._groups, numbers, self._all_sizes)
+            found = Groups(self._groups, [*compress(self.numbers, key)], [])
+            self._narrowed[key] = found
+        found.sizes = [*compress(self.sizes, key)]
         return found
 
 
@@ -161,25 +175,22 @@ class _ColumnReader:
 class _RowReader:
     def __init__(self, view: RowView) -> None:
         self._view = view
+        self.at = view.of_row
         self.cursor = Cursor(view.moved, view.moved.position)
 
     def all(self) -> Ints:
         return self._view.counts
 
-    def at(self, row: int) -> int:
-        return self._view.counts.item(row)
-
     def moved(self) -> Sequence[int] | None:
         """The rows whose value changed."""
-        rows = self.cursor.changed()
-        self.cursor.commit()
-        return rows
+        return self.cursor.take()
 
 
 class _DomainReader:
     def __init__(self, view: DomainView, *, is_counted: bool) -> None:
         self._view = view
         self._is_counted = is_counted
+        self.at = self._counted_at if is_counted else view.of_row
         log = view.turned if is_counted else view.moved
         self.cursor = Cursor(log, log.position)
 
@@ -190,17 +201,12 @@ class _DomainReader:
         rows: Ints = values.take(self._view.column.codes)
         return rows
 
-    def at(self, row: int) -> int:
-        code = self._view.column.codes.item(row)
-        if code == ABSENT:
-            return NO_DOMAIN
-        count = self._view.sums.item(code)
-        return int(count != 0) if self._is_counted else count
+    def _counted_at(self, row: int) -> int:
+        return min(self._view.of_row(row), 1)
 
     def moved(self) -> Sequence[int] | None:
         """The rows in domains that changed."""
-        domains = self.cursor.changed()
-        self.cursor.commit()
+        domains = self.cursor.take()
         if domains is None:
             return None
         column, rows = self._view.column, []

@@ -42,6 +42,8 @@ class Placements:
         self.classes = PodClasses()
         self.terms = TermCounters()
         self.notes: dict[Any, Any] = {}
+        # Grows when notes are dropped, and when a view becomes empty or has the first pod in it.
+        self.version = 0
         self._table = table
         self._counters: dict[tuple[Clauses, bool], SelectorCounter] = {}
         self._index: SelectorIndex[SelectorCounter] = SelectorIndex()
@@ -99,8 +101,12 @@ class Placements:
     def note(self, owner: Any, value: Any) -> None:
         """Keep a value until a view is dropped; call this before requesting the views in it."""
         if len(self.notes) >= MOST_NOTES:
-            self.notes.clear()
+            self._drop_notes()
         self.notes[owner] = value
+
+    def _drop_notes(self) -> None:
+        self.notes.clear()
+        self.version += 1
 
     def touch(self, *used: DomainView | RowView | EligibleRows) -> None:
         """Mark kept views as used."""
@@ -113,7 +119,7 @@ class Placements:
         key = (topology_key, None if eligibility is None else eligibility.inclusion)
         view = counter.views.get(key)
         if view is None:
-            new = DomainView(self._table.label(topology_key), eligibility)
+            new = DomainView(self._table.label(topology_key), eligibility, self)
             view = self._new_view(counter, key, new)
         assert isinstance(view, DomainView)
         view.used_at = self._clock
@@ -160,7 +166,7 @@ class Placements:
         if amount < 0 and pods.is_empty:
             self.classes.drop(usage.labels)
         if usage.terms and self.terms.add(row, pod.namespace, usage.terms, amount):
-            self.notes.clear()
+            self._drop_notes()
 
     def _new_class(self, labels: LabelKey) -> PodClass:
         pods = self.classes.new(labels)
@@ -218,7 +224,7 @@ class Placements:
 
     def _drop_counters(self) -> None:
         """Drop the counters without a view, and the notes."""
-        self.notes.clear()
+        self._drop_notes()
         self._counters = {key: c for key, c in self._counters.items() if c.views}
         self._index = SelectorIndex()
         for counter in self._counters.values():

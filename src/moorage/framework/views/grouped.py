@@ -4,6 +4,9 @@ Plugins that look beyond the node, such as inter-pod affinity and topology sprea
 all rows that agree in a few values (`group_keys`). So they are asked for a verdict and a score per
 group, and these are combined with the best rows of every group by cached scores. No step takes time
 in proportion to the rows.
+
+Keys and groups are kept from one pod of the template to the next: what is left to do is to move the
+row that changed, and to ask the plugins about few groups.
 """
 
 from collections.abc import Sequence
@@ -18,12 +21,14 @@ from moorage.framework import invoke
 from moorage.framework.points import BEST
 from moorage.framework.state import CycleState
 from moorage.framework.status import Scores
+from moorage.framework.views import row_sets
 from moorage.framework.views.feasible import FeasibleRows, FeasibleView
 from moorage.framework.views.policy import IndexedFilter
+from moorage.framework.views.pre_filters import PreFiltered, Versions
 from moorage.framework.views.ranked_groups import RankedGroups
 from moorage.framework.views.repeated import RepeatedTotals
 from moorage.framework.views.resources import ResourceViews
-from moorage.framework.views.row_sets import RowUnion
+from moorage.framework.views.row_sets import RowSet, RowUnion
 from moorage.framework.views.totals import MOST_DERIVED, TotalView
 from moorage.framework.views.uncached import UncachedScore
 from moorage.nodes.changes import UNREAD
@@ -42,22 +47,8 @@ NOTHING_KEPT = (None, None)
 GroupPart = tuple[str, int, list[int]]
 
 
-class GroupedRows(FeasibleRows):
-    """How many rows fit, and which groups they are in; nothing of single rows."""
-
-    def __init__(
-        self, names: Sequence[str], groups: Groups, count: int, rejected_by: list[int]
-    ) -> None:
-        super().__init__(names, ())
-        self.groups = groups
-        self.count = count
-        self.rejected_by = rejected_by
-
-
 class GroupedScores:
-    """The totals of one cycle: those of cached scores, and what plugins add to each group."""
-
-    __slots__ = ("_added", "_best", "_groups", "_parts", "_ranked", "_scored")
+    """The latest totals: those of cached scores, and what plugins add to each group."""
 
     def __init__(
         self, ranked: RankedGroups, total: TotalView, groups: Groups, parts: Sequence[GroupPart]
@@ -71,15 +62,18 @@ class GroupedScores:
         for _, weight, scores in parts:
             more = scores if weight == 1 else [weight * score for score in scores]
             self._added = more if self._added is None else [*map(add, self._added, more)]
-        tops, numbers = ranked.tops, groups.numbers
-        totals = [tops[number] for number in numbers]
+        numbers = groups.numbers
+        totals = [*map(ranked.tops.__getitem__, numbers)]
         if self._added is not None:
             totals = [*map(add, totals, self._added)]
         highest = max(totals)
-        best = [n for n, total in zip(numbers, totals, strict=True) if total == highest]
-        self._best = ranked.best(best)
+        if totals.count(highest) == 1:
+            numbers = [numbers[totals.index(highest)]]
+        else:
+            numbers = [n for n, total in zip(numbers, totals, strict=True) if total == highest]
+        self._best = ranked.best(numbers)
 
-    def best(self) -> RowUnion:
+    def best(self) -> RowSet | RowUnion:
         """The rows that share the highest total, ascending."""
         return self._best
 
@@ -87,11 +81,11 @@ class GroupedScores:
         """The rows with the highest totals: the selected one, which is one of them, and others."""
         found, best = [selected], self._best
         if len(best) >= count:
-            found += [row for row in best.first(count) if row != selected]
+            found += [row for row in row_sets.first(best, count) if row != selected]
             return found[:count]
         added = self._added or [0] * len(self._groups)
         for rows in self._ranked.descending(zip(self._groups.numbers, added, strict=True)):
-            found += [row for row in rows.first(count) if row != selected]
+            found += [row for row in row_sets.first(rows, count) if row != selected]
             if len(found) >= count:
                 break
         return found[:count]
@@ -125,7 +119,7 @@ class GroupedScores:
         get, found = self._ranked.derived.get, []
         for row in rows:
             added, derived = get(row, NOTHING_KEPT)
-            found.append(derived if added == self._added_to(row) else None)
+            found.append(derived if derived and added == self._added_to(row) else None)
         return found
 
     def keep(self, row: int, derived: Any) -> None:
@@ -143,7 +137,7 @@ class GroupedScores:
         return [scores[at] for _, _, scores in self._parts]
 
     def _position(self, row: int) -> int:
-        return self._groups.numbers.index(self._ranked.groups.group_of.item(row))
+        return self._groups.at[self._ranked.groups.group_of.item(row)]
 
 
 class GroupedViews:
@@ -169,10 +163,19 @@ class GroupedViews:
         self._scores = scores
         plugins = {plugin.name: plugin for _, plugin in filters}
         plugins.update({score.name: score.plugin for score in scores})
+        self.names = plugins.keys()
+        # Those that do not skip the pods.
+        self._scoring = [*scores]
         self._keys_of = [profile.require(plugin, "group_keys") for plugin in plugins.values()]
-        # What they returned, and the groups that follow from it.
+        # What they returned, in the cycle with this state, and the groups that follow from it.
         self._keys: list[tuple[GroupKey, ...]] = []
+        self._state: CycleState | None = None
         self._ranked: RankedGroups | None = None
+        # The result of pre_filter plugins in that cycle, and as long as what it holds.
+        self.pre: PreFiltered | None = None
+        self.versions: Versions | None = None
+        self._rows = FeasibleRows(feasible.names, ())
+        self._groups: Groups | None = None
         # As long as only resources of rows change.
         self._repeated: RepeatedTotals | None = None
         self._nodes = UNREAD
@@ -181,24 +184,48 @@ class GroupedViews:
         """Filters and scores are about to be evaluated otherwise; read all changes afterwards."""
         self._repeated = None
 
-    def filter(self, state: CycleState, pod: Pod) -> GroupedRows | None:
-        """The result of filters; None if rows have to be evaluated one by one.
+    def ask(self, state: CycleState, pod: Pod, pre: PreFiltered, versions: Versions | None) -> bool:
+        """Find the groups, for all pods of the template while versions hold.
+
+        Returns whether there are any.
+        """
+        self.versions, self._state, self._scoring = None, state, [*self._scores]
+        keys: list[tuple[GroupKey, ...]] = []
+        for method in self._keys_of:
+            found = invoke.group_keys(method, state, pod)
+            if found is None:
+                return False
+            keys.append(found)
+        if self._ranked is None or keys != self._keys:
+            self._refresh(state, pod)
+            groups = RowGroups([*dict.fromkeys(chain(*keys))], state.table)
+            self._ranked, self._keys = RankedGroups(groups, self._total), keys
+        self.pre, self.versions = pre, versions
+        return True
+
+    def filter(self, state: CycleState, pod: Pod) -> FeasibleRows | None:
+        """How many rows fit; None if rows have to be evaluated one by one.
 
         That is so if fewer than two rows are feasible, too.
         """
-        ranked = self._rank(state, pod) if self._refresh(state, pod) else None
-        if ranked is None:
+        ranked, known = self._ranked, self._state
+        if ranked is None or known is None or not self._refresh(state, pod):
             return None
-        feasible, groups = self._feasible, ranked.feasible()
-        count, rejected_by = feasible.count, feasible.rejected_by
+        ranked.refresh()
+        if len(ranked.groups) > MOST_GROUPS:
+            return None
+        feasible, groups, rows = self._feasible, ranked.feasible, self._rows
+        rows.count, rows.rejected_by = feasible.count, feasible.rejected_by
         for index, method in self._filters:
-            fits = invoke.filter_groups(method, state, pod, groups)
+            fits = invoke.filter_groups(method, known, pod, groups)
             if False in fits:
                 groups = groups.where(fits)
-                before, count = count, sum(groups.sizes)
-                rejected_by = [*rejected_by, *[0] * (index + 1 - len(rejected_by))]
-                rejected_by[index] += before - count
-        return GroupedRows(feasible.names, groups, count, rejected_by) if count >= 2 else None
+                before, rows.count = rows.count, sum(groups.sizes)
+                rejected_by = rows.rejected_by
+                rows.rejected_by = [*rejected_by, *[0] * (index + 1 - len(rejected_by))]
+                rows.rejected_by[index] += before - rows.count
+        self._groups = groups
+        return rows if rows.count >= 2 else None
 
     def _refresh(self, state: CycleState, pod: Pod) -> bool:
         """Bring the cached filters and scores up to date; returns whether they can be used."""
@@ -228,31 +255,18 @@ class GroupedViews:
         are_last = all(view.codes is None for i, view in self._feasible.filters if i > first)
         return are_last and self._total.ignores_feasible
 
-    def _rank(self, state: CycleState, pod: Pod) -> RankedGroups | None:
-        """The groups of rows, up to date."""
-        keys = []
-        for method in self._keys_of:
-            found = invoke.group_keys(method, state, pod)
-            if found is None:
-                return None
-            keys.append(found)
-        ranked = self._ranked
-        if ranked is None or keys != self._keys:
-            groups = RowGroups([*dict.fromkeys(chain(*keys))], state.table)
-            ranked, self._keys = RankedGroups(groups, self._total), keys
-            self._ranked = ranked
-        else:
-            ranked.refresh()
-        return ranked if len(ranked.groups) <= MOST_GROUPS else None
-
-    def score(self, state: CycleState, pod: Pod, rows: GroupedRows) -> GroupedScores | None:
+    def score(self, pod: Pod) -> GroupedScores | None:
         """The scores of groups that fit; None if rows have to be scored one by one."""
-        ranked, parts = self._ranked, []
+        ranked, groups, state, parts = self._ranked, self._groups, self._state, []
         assert ranked is not None, "filters run first"
-        for plugin in self._scores:
-            scores = plugin.of_groups(state, pod, rows.groups)
-            if scores is not None:
-                if not 0 <= min(scores) <= max(scores) <= BEST:
-                    return None
+        assert groups is not None
+        assert state is not None
+        for plugin in self._scoring:
+            scores = plugin.of_groups(state, pod, groups)
+            if scores is None:
+                self._scoring = [other for other in self._scoring if other is not plugin]
+            elif 0 <= min(scores) <= max(scores) <= BEST:
                 parts.append((plugin.name, plugin.weight, scores))
-        return GroupedScores(ranked, self._total, rows.groups, parts)
+            else:
+                return None
+        return GroupedScores(ranked, self._total, groups, parts)

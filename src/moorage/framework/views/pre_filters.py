@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from moorage.framework.views.template import PluginViews
 
 Result = Status | Narrowed
+# Of objects, nodes, views of the placements, and affinity terms of pods on nodes. While they are
+# the same, all that changes for plugins is the number of pods in domains, and on rows.
+Versions = tuple[int, int, int, int]
 # A plugin's name, its method, and its views if the result is cached.
 Step = tuple[str, PluginMethod, "PluginViews | None"]
 
@@ -81,7 +84,7 @@ class PreFilterStage:
         self._with_skip_key: list[PluginMethod] = list(profile.skip_keys)
         # Grows when a skip key changed.
         self.epoch = 0
-        self._versions: tuple[int, int, int] | None = None
+        self._versions: Versions | None = None
         self._result: PreFiltered | None = None
         self._all_steps: list[Step] | None = None
         # Plugins that skipped the pod, and would again as long as skip keys stay the same.
@@ -97,7 +100,7 @@ class PreFilterStage:
             self._find_idle(state, pod)
             return self._run_steps(state, pod)
         # Skip keys depend on nothing else, so they are not computed while these are the same.
-        versions = self._current_versions()
+        versions = self.current_versions()
         if versions != self._versions:
             if self._skip_keys is None:
                 self._find_idle(state, pod)
@@ -109,14 +112,20 @@ class PreFilterStage:
             self._versions = versions
         return self._result or self._run_steps(state, pod)
 
-    def _current_versions(self) -> tuple[int, int, int]:
+    def current_versions(self) -> Versions:
+        """What skip keys depend on."""
         state, table = self._state, self._state.table
-        terms = table.placements.terms
-        return state.cluster.version, table.node_changes.position, terms.version
+        views, terms = table.placements.version, len(table.placements.terms.all)
+        return state.cluster.version, table.node_changes.position, views, terms
+
+    def repeated_steps(self) -> set[str]:
+        """The plugins that have to run for every pod, as things stand."""
+        uncached = {name for name, _, views in self._all_steps or () if views is None}
+        return uncached - self.idle - self._skipping
 
     def settled(self) -> PreFiltered | None:
         """The result for all pods of the template, if it is known and still holds."""
-        return self._result if self._versions == self._current_versions() else None
+        return self._result if self._versions == self.current_versions() else None
 
     def _find_idle(self, state: CycleState, pod: Pod) -> None:
         idle, active = [], []

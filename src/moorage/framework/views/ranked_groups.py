@@ -5,7 +5,7 @@ known at any time, and so is what comes next when they are used up.
 """
 
 from bisect import insort
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from heapq import heapify, heappop, heapreplace
 from typing import Any
 
@@ -38,8 +38,7 @@ class RankedGroups:
         self._build()
 
     def _build(self) -> None:
-        self._cursor.changed()
-        self._cursor.commit()
+        self._cursor.take()
         totals, group_of = self._total.scored.totals, self.groups.group_of
         rows = (totals >= 0).nonzero()[0]
         keys = (group_of[rows] << SHIFT) | totals[rows]
@@ -54,61 +53,57 @@ class RankedGroups:
         self._keys[rows] = keys
         # Arrays until they are read: most never are.
         self._rows: dict[int, RowSet | RowArray] = dict(zip(found, parts, strict=True))
-        # The totals that rows of every group have, ascending; the highest; and how many rows.
+        # The totals that rows of every group have, ascending; and the highest.
         self._levels: list[list[int]] = [[] for _ in range(len(self.groups))]
         for key in found:
             self._levels[key >> SHIFT].append(key & TOTAL)
         self.tops = [each[-1] if each else NO_TOTAL for each in self._levels]
-        self._sizes: list[int] = np.bincount(group_of[rows], minlength=len(self.groups)).tolist()
-        self._feasible: Groups | None = None
+        sizes = np.bincount(group_of[rows])
+        numbers = sizes.nonzero()[0]
+        self.feasible = Groups(self.groups, numbers.tolist(), sizes[numbers].tolist())
         # What a reader derived from the scores of a row, with the scores that were added to it.
-        self.derived: dict[int, tuple[list[int], Any]] = {}
+        self.derived: dict[int, tuple[Any, Any]] = {}
 
     def refresh(self) -> None:
         """Move the rows whose group or total changed."""
-        cursor, log = self._cursor, self._cursor.log
-        moved, changed = self.groups.refresh(), cursor.changed()
+        moved, changed = self.groups.refresh(), self._cursor.take()
         if moved is None or changed is None:
             self._build()
             return
-        for _ in range(len(self.groups) - len(self._levels)):
-            self._levels.append([])
-            self.tops.append(NO_TOTAL)
-            self._sizes.append(0)
-        totals, group_of = self._total.scored.totals, self.groups.group_of
-        for row in (*changed, *moved) if moved else changed:
-            total = totals.item(row)
+        if moved and moved != changed:
+            changed = [*dict.fromkeys((*changed, *moved))]
+        totals, group_of, keys = self._total.scored.totals, self.groups.group_of, self._keys
+        for row in changed:
             self.derived.pop(row, None)
-            self._place(row, NOT_FEASIBLE if total < 0 else (group_of.item(row) << SHIFT) | total)
-        cursor.position = log.position
+            total, before = totals.item(row), keys.item(row)
+            key = NOT_FEASIBLE if total < 0 else (group_of.item(row) << SHIFT) | total
+            if key != before:
+                keys[row] = key
+                self._move(row, before, key)
 
-    def _place(self, row: int, key: int) -> None:
-        before = self._keys.item(row)
-        if key == before:
-            return
-        self._keys[row] = key
+    def _move(self, row: int, before: int, after: int) -> None:
+        old, new = before >> SHIFT, after >> SHIFT
         if before != NOT_FEASIBLE:
-            self._take_out(row, before)
-        if key != NOT_FEASIBLE:
-            self._put_in(row, key)
+            self._take_out(row, before, old)
+        if after != NOT_FEASIBLE:
+            self._put_in(row, after, new)
+        if old != new:
+            if before != NOT_FEASIBLE:
+                self.feasible.add(old, -1)
+            if after != NOT_FEASIBLE:
+                self.feasible.add(new, 1)
 
-    def _take_out(self, row: int, key: int) -> None:
-        rows, group = self._rows[key], key >> SHIFT
-        self._sizes[group] -= 1
+    def _take_out(self, row: int, key: int, group: int) -> None:
+        rows = self._rows[key]
         if len(rows) > 1:
             row_sets.remove(rows if type(rows) is list else self._set(key), row)
             return
         del self._rows[key]
         levels = self._levels[group]
         levels.remove(key & TOTAL)
-        if levels:
-            self.tops[group] = levels[-1]
-        else:
-            self.tops[group], self._feasible = NO_TOTAL, None
+        self.tops[group] = levels[-1] if levels else NO_TOTAL
 
-    def _put_in(self, row: int, key: int) -> None:
-        group = key >> SHIFT
-        self._sizes[group] += 1
+    def _put_in(self, row: int, key: int, group: int) -> None:
         rows = self._rows.get(key)
         if rows is not None:
             row_sets.add(rows if type(rows) is list else self._set(key), row)
@@ -116,9 +111,10 @@ class RankedGroups:
                 self._set(key)
             return
         self._rows[key] = [row]
+        while group >= len(self._levels):
+            self._levels.append([])
+            self.tops.append(NO_TOTAL)
         levels = self._levels[group]
-        if not levels:
-            self._feasible = None
         insort(levels, key & TOTAL)
         self.tops[group] = levels[-1]
 
@@ -127,32 +123,30 @@ class RankedGroups:
         found = self._rows[key] = row_sets.row_set(self._rows[key], self._capacity)
         return found
 
-    def feasible(self) -> Groups:
-        """The groups that have feasible rows."""
-        if self._feasible is None:
-            numbers = [number for number, size in enumerate(self._sizes) if size]
-            self._feasible = Groups(self.groups, numbers, self._sizes)
-        return self._feasible
-
-    def best(self, groups: Iterable[int]) -> RowUnion:
+    def best(self, groups: Sequence[int]) -> RowSet | RowUnion:
         """The rows with the highest total of each group."""
         tops = self.tops
-        sets = [self._set((group << SHIFT) | tops[group]) for group in groups]
-        return RowUnion(sets, self._capacity)
+        return self._union([(group << SHIFT) | tops[group] for group in groups])
 
-    def descending(self, added: Iterable[tuple[int, int]]) -> Iterator[RowUnion]:
+    def _union(self, keys: Sequence[int]) -> RowSet | RowUnion:
+        if len(keys) == 1:
+            rows = self._rows[keys[0]]
+            return rows if type(rows) is list else self._set(keys[0])
+        return RowUnion([self._set(key) for key in keys], self._capacity)
+
+    def descending(self, added: Iterable[tuple[int, int]]) -> Iterator[RowSet | RowUnion]:
         """All rows of groups, those with the highest sum of total and added score first."""
         heap = [(-more - self.tops[group], group, -1) for group, more in added]
         heapify(heap)
         while heap:
-            first, sets = heap[0][0], []
+            first, keys = heap[0][0], []
             while heap and heap[0][0] == first:
                 negated, group, at = heap[0]
                 levels = self._levels[group]
-                sets.append(self._set((group << SHIFT) | levels[at]))
+                keys.append((group << SHIFT) | levels[at])
                 if at == -len(levels):
                     heappop(heap)
                 else:
                     less = levels[at] - levels[at - 1]
                     heapreplace(heap, (negated + less, group, at - 1))
-            yield RowUnion(sets, self._capacity)
+            yield self._union(keys)

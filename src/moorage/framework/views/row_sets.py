@@ -39,7 +39,7 @@ def remove(rows: RowSet, row: int) -> None:
     rows.pop(bisect_left(rows, row)) if isinstance(rows, list) else rows.remove(row)
 
 
-def first(rows: RowSet, count: int) -> list[int]:
+def first(rows: "RowSet | RowUnion", count: int) -> list[int]:
     """The first rows."""
     return rows[:count] if isinstance(rows, list) else rows.first(count)
 

@@ -28,7 +28,12 @@ from moorage.framework.views.filters import FilterView, PlacementFilterView, Row
 from moorage.framework.views.grouped import GroupedScores, GroupedViews
 from moorage.framework.views.nominated import NominatedPodsCheck
 from moorage.framework.views.policy import IndexedFilter, groups_rows, is_never_cached
-from moorage.framework.views.pre_filters import PreFiltered, PreFilterStage, is_skip
+from moorage.framework.views.pre_filters import (
+    PreFiltered,
+    PreFilterStage,
+    Versions,
+    is_skip,
+)
 from moorage.framework.views.rejections import RejectionCounts
 from moorage.framework.views.repeated import RepeatedTotals
 from moorage.framework.views.resources import ResourceViews
@@ -326,30 +331,41 @@ class TemplateViews:
 
     def decide(self, state: CycleState, pod: Pod) -> ByGroup | None:
         """The results for a pod, if they can be found by groups of rows."""
-        grouped, stage = self._grouped, self._pre_filters
-        is_stale = self.profile.reads_all_nodes and (
-            self._position != state.table.node_changes.position
-        )
-        if grouped is None or not self._uses_groups or is_stale:
+        grouped, meter = self._grouped, self.meter
+        if grouped is None or not self._uses_groups:
             return None
-        meter = self.meter
         started = 0.0 if meter is None else meter.now()
-        pre = stage.run(state, pod)
-        if stage.epoch != self._grouped_at or pre.by_placement != self._by_placement:
-            self._grouped = None
+        versions = self._pre_filters.current_versions()
+        if grouped.versions != versions and not self._ask(grouped, state, pod, versions):
             return None
-        if pre.rejected is not None or pre.names is not None or pre.uncached:
-            return None
+        pre = grouped.pre
+        assert pre is not None
         pre_filtered = 0.0 if meter is None else meter.now()
         rows = grouped.filter(state, pod)
         filtered = 0.0 if meter is None else meter.now()
-        scored = None if rows is None else grouped.score(state, pod, rows)
+        scored = None if rows is None else grouped.score(pod)
         if rows is None or scored is None:
             self._uses_groups = False  # Until a pod finds nodes otherwise.
             return None
         if meter is not None:
             meter.repeated(started, pre_filtered, filtered)
         return pre, rows, scored
+
+    def _ask(self, grouped: GroupedViews, state: CycleState, pod: Pod, versions: Versions) -> bool:
+        """Run the pre_filter plugins and find the groups; returns whether the pod has any."""
+        stage = self._pre_filters
+        if self.profile.reads_all_nodes and self._position != state.table.node_changes.position:
+            return False
+        pre = stage.run(state, pod)
+        if stage.epoch != self._grouped_at or pre.by_placement != self._by_placement:
+            self._grouped = None
+            return False
+        if pre.rejected is not None or pre.names is not None or pre.uncached:
+            return False
+        # Other plugins may do more in pre_filter than to prepare for groups.
+        holds = stage.repeated_steps() <= grouped.names
+        self._uses_groups = grouped.ask(state, pod, pre, versions if holds else None)
+        return self._uses_groups
 
     # Equal pods, one after the other
 

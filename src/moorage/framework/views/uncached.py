@@ -54,11 +54,10 @@ class UncachedScore:
         summary = self._normalizer.summarize.call(np.array(raw))
         if summary != self._summary:
             self._summary, self._normalized = summary, {}
-        known, apply = self._normalized, self._normalizer.apply
-        for each in raw:
-            if each not in known:
-                known[each] = apply(each, summary)
-        return [known[each] for each in raw]
+        known = self._normalized
+        for each in {*raw}.difference(known):
+            known[each] = self._normalizer.apply(each, summary)
+        return [*map(known.__getitem__, raw)]
 
     def raw(self, state: CycleState, pod: Pod, fits: Mask) -> Scores:
         """Raw scores of rows that fit."""

@@ -7,6 +7,7 @@ what-if corrects a copy of the counts; the views below do not change.
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -146,18 +147,20 @@ class AffinityCounts:
         keys = self.affinity.views
         if any(key not in labels for key in keys):
             return False
-        return all(self.affinity.at(key, labels[key]) > 0 for key in keys) or self._is_first()
+        return all(self.affinity.at(key, labels[key]) > 0 for key in keys) or self.is_first
 
-    def _is_first(self) -> bool:
+    @property
+    def is_first(self) -> bool:
         """Whether the pod's terms match the pod itself and no other: the first of its group."""
-        pod = self.template
-        clauses = self.filter_views.affinity_clauses
-        return self.affinity.is_empty and _all_match(clauses, pod.namespace, pod.labels)
+        pod, clauses = self.template, self.filter_views.affinity_clauses
+        if not clauses or not self.affinity.is_empty:
+            return False
+        return _all_match(clauses, pod.namespace, pod.labels)
 
     def changes(self, since: FilterToken | None) -> tuple[FilterToken, mp.RowArray | None]:
         """The rows whose verdict may have changed: a count became zero or nonzero."""
         filter_views = self.filter_views
-        is_first = bool(filter_views.affinity) and self._is_first()
+        is_first = self.is_first
         changed: dict[mp.LabelColumn, dict[int, int]] | None = {}
         if since is None or since.filter_views is not filter_views or since.is_first != is_first:
             changed = None
@@ -177,36 +180,13 @@ class AffinityCounts:
     def verdicts(self, table: mp.NodeTable, rows: mp.Rows) -> mp.Verdicts:
         """The verdicts on many rows: computed per domain, then copied to the rows."""
         worst: Small | None = None
-        is_first = bool(self.affinity.views) and self._is_first()
+        is_first = self.is_first
         for key in self._topology_keys:
             spread = self._by_domain(key, table, is_first=is_first).take(rows.domains(key))
             worst = spread if worst is None else np.maximum(worst, spread)
         if worst is None:
             worst = np.zeros(len(rows), dtype=np.int8)
         return mp.Verdicts(codes=worst.astype(np.int64), status_of=STATUSES.__getitem__)
-
-    @property
-    def group_keys(self) -> tuple[mp.GroupKey, ...]:
-        """What nodes with equal verdicts agree in: their domain, or whether pods are in it."""
-        keys: list[mp.GroupKey] = []
-        for view in self.filter_views.views:
-            column = view.column
-            keys.append(column if column.has_few_values else mp.IsCounted(view))
-        return tuple(keys)
-
-    def fits_groups(self, groups: mp.Groups) -> list[bool]:
-        """The groups that fit; only for counts without corrections."""
-        fits = [True] * len(groups)
-        is_first = bool(self.affinity.views) and self._is_first()
-        for counts in (self.affinity, self.anti, self.existing):
-            least = (0 if is_first else 1) if counts is self.affinity else None
-            for views in counts.views.values():
-                for view in views:
-                    pods = _pods_of(groups, view)
-                    for at, count in enumerate(pods):
-                        if (count > 0) if least is None else (count < least):
-                            fits[at] = False
-        return fits
 
     @property
     def _topology_keys(self) -> Collection[str]:
@@ -225,13 +205,47 @@ class AffinityCounts:
         return worst
 
 
-def _pods_of(groups: mp.Groups, view: mp.DomainView) -> list[int]:
+class GroupVerdicts:
+    """Which groups of nodes fit: those with the right pods, or none, in their domains.
+
+    The same as long as the same groups have feasible nodes and the same domains have pods.
+    """
+
+    def __init__(self, counts: AffinityCounts) -> None:
+        # Whether pods have to be in a domain, or must not be; None if it has to be a domain.
+        near = None if counts.is_first else True
+        wanted = ((near, counts.affinity), (False, counts.anti), (False, counts.existing))
+        self._rules: list[tuple[bool | None, mp.DomainView, mp.GroupKey]] = []
+        for has_pods, each in wanted:
+            for view in chain.from_iterable(each.views.values()):
+                column = view.column
+                key = column if column.has_few_values else mp.IsCounted(view)
+                self._rules.append((has_pods, view, key))
+        # What nodes with equal verdicts agree in: their domain, or whether pods are in it.
+        self.keys = tuple([key for _, _, key in self._rules])
+        self._by_domain = [view.turned for _, view, key in self._rules if key is view.column]
+        self._known: tuple[mp.Groups, int, list[int]] | None = None
+        self._fits: list[bool] = []
+
+    def of(self, groups: mp.Groups) -> list[bool]:
+        """The groups that fit."""
+        known = groups, groups.version, [log.position for log in self._by_domain]
+        if known != self._known:
+            self._fits = [True] * len(groups)
+            for has_pods, view, key in self._rules:
+                for at, count in enumerate(_pods_of(groups, view, key)):
+                    if count < 0 if has_pods is None else (count > 0) != has_pods:
+                        self._fits[at] = False
+            self._known = known
+        return self._fits
+
+
+def _pods_of(groups: mp.Groups, view: mp.DomainView, key: mp.GroupKey) -> list[int]:
     """The pods of a view in the domain of each group, or 1 for any number; -1 without a domain."""
-    column = view.column
-    if not column.has_few_values:
-        return groups.of(mp.IsCounted(view))
+    if key is not view.column:
+        return groups.of(key)
     count_in = view.sums.item
-    return [count_in(domain) if domain else -1 for domain in groups.of(column)]
+    return [count_in(domain) if domain else -1 for domain in groups.of(key)]
 
 
 def _times(code: int, where: mp.Mask) -> Small:

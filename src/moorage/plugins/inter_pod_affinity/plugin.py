@@ -10,11 +10,16 @@ from collections.abc import Hashable
 
 from moorage import plugin as mp
 from moorage.plugins.inter_pod_affinity import filtering
-from moorage.plugins.inter_pod_affinity.filtering import AffinityCounts, FilterToken
+from moorage.plugins.inter_pod_affinity.filtering import (
+    AffinityCounts,
+    FilterToken,
+    GroupVerdicts,
+)
 from moorage.plugins.inter_pod_affinity.scoring import AffinityScores, MinMax
 from moorage.plugins.inter_pod_affinity.template_terms import NAME, TemplateTerms
 
 COUNTS = mp.StateKey[AffinityCounts]("PreFilterInterPodAffinity")
+VERDICTS = mp.StateKey[GroupVerdicts]("GroupedInterPodAffinity")
 SCORES = mp.StateKey[AffinityScores]("PreScoreInterPodAffinity")
 
 
@@ -37,14 +42,14 @@ class InterPodAffinity:
         TemplateTerms.of(template)
 
     def skip_key(self, state: mp.CycleState, pod: mp.Pod) -> Hashable:
-        """A pod without terms is skipped until pods on nodes state new terms."""
-        if TemplateTerms.of(state.template).states_terms:
+        """A pod without terms is skipped until there are pods whose terms match it."""
+        terms = TemplateTerms.of(state.template)
+        if terms.states_terms:
             return None
-        cluster, table = state.cluster, state.table
-        others = table.placements.terms
-        # Which domains pods with terms are in depends on the labels of nodes.
-        nodes = table.node_changes.position if others.all else -1
-        return others.version, nodes, cluster.version_of(mp.Namespace)
+        if terms.has_no_terms(state.table.placements):
+            return False, False
+        both = terms.filter_views(state.cluster).views, self._counted(state, terms)
+        return tuple(any(view.nonzero for view in views) for views in both)
 
     # Filter
 
@@ -94,15 +99,19 @@ class InterPodAffinity:
             return mp.SKIP
         if terms.own.problems:
             raise mp.PluginFailure(f"failed to parse pod: {terms.problem}")
-        views = terms.score_views(state.cluster)
-        counted = views.views if self._hard_weight > 0 else views.weighted_views
-        if not any(view.nonzero for view in counted):
+        if not any(view.nonzero for view in self._counted(state, terms)):
             return mp.SKIP
+        views = terms.score_views(state.cluster)
         weighted = [*views.preferred]
         if self._hard_weight > 0:
             weighted += [(self._hard_weight, view) for view in views.required]
         state[SCORES] = AffinityScores(weighted)
         return mp.SUCCESS
+
+    def _counted(self, state: mp.CycleState, terms: TemplateTerms) -> list[mp.DomainView]:
+        """The views of the score; while all are empty, the pod is skipped."""
+        views = terms.score_views(state.cluster)
+        return views.views if self._hard_weight > 0 else views.weighted_views
 
     def score(self, state: mp.CycleState, pod: mp.Pod, node: mp.NodeInfo) -> int:
         return state[SCORES].of(node)
@@ -113,13 +122,16 @@ class InterPodAffinity:
     # Both, by groups of nodes
 
     def group_keys(self, state: mp.CycleState, pod: mp.Pod) -> tuple[mp.GroupKey, ...] | None:
-        keys = state[COUNTS].group_keys if COUNTS in state else ()
+        keys: tuple[mp.GroupKey, ...] = ()
+        if COUNTS in state:
+            verdicts = state[VERDICTS] = GroupVerdicts(state[COUNTS])
+            keys = verdicts.keys
         if self._prepare_score(state, pod) is mp.SKIP:
             return keys
         return (*keys, *state[SCORES].group_keys)
 
     def filter_groups(self, state: mp.CycleState, pod: mp.Pod, groups: mp.Groups) -> list[bool]:
-        return state[COUNTS].fits_groups(groups)
+        return state[VERDICTS].of(groups)
 
     def score_groups(
         self, state: mp.CycleState, pod: mp.Pod, groups: mp.Groups

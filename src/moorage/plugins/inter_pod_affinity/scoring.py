@@ -1,6 +1,7 @@
 """The score: weighted counts per domain, added up; normalised to 0 to 100."""
 
 from collections.abc import Iterable
+from operator import add
 from typing import Any
 
 import numpy as np
@@ -8,6 +9,9 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from moorage import plugin as mp
+
+# Up to so many scores are compared one by one.
+FEW_SCORES = 128
 
 Weighted = Iterable[tuple[int, mp.DomainView]]
 
@@ -42,22 +46,20 @@ class AffinityScores:
         return tuple(keys)
 
     def of_groups(self, groups: mp.Groups) -> list[int]:
-        """The points of groups of nodes."""
-        points = [0] * len(groups)
+        """The points of groups of nodes; without the label, a node has none."""
+        points: list[int] | None = None
         for column, views in self._views.items():
-            is_few = column.has_few_values
-            for weight, view in views:
-                if is_few:
-                    count_in = view.sums.item
-                    pods = [count_in(domain) for domain in groups.of(column)]
-                else:
-                    pods = groups.of(view)
-                # A node without the label has no points.
-                points = [
-                    before + weight * count if count > 0 else before
-                    for before, count in zip(points, pods, strict=True)
+            if column.has_few_values:
+                by_domain = _by_domain(views).tolist()
+                parts = [[*map(by_domain.__getitem__, groups.of(column))]]
+            else:
+                parts = [
+                    [weight * count if count > 0 else 0 for count in groups.of(view)]
+                    for weight, view in views
                 ]
-        return points
+            for part in parts:
+                points = part if points is None else [*map(add, points, part)]
+        return points or [0] * len(groups)
 
 
 def _by_domain(weighted: Weighted) -> NDArray[np.int64]:
@@ -73,7 +75,10 @@ class MinMax(Struct, frozen=True):
 
     def summarize(self, feasible: mp.Scores) -> tuple[int, int]:
         """The least and the most."""
-        return (int(feasible.min()), int(feasible.max())) if len(feasible) else (0, 0)
+        if len(feasible) <= FEW_SCORES:
+            scores = feasible.tolist()
+            return min(scores, default=0), max(scores, default=0)
+        return int(feasible.min()), int(feasible.max())
 
     def apply(self, raw: Any, summary: tuple[int, int]) -> Any:
         """One score or an array of them."""

@@ -74,24 +74,6 @@ class DomainCounts:
         return [count > most for count in counts.tolist()]
 
     @property
-    def group_key(self) -> mp.LabelColumn | mp.DomainView | None:
-        """Domains, or pods in a domain if there are many; None if no pods are counted."""
-        column, pods = self.counted.nodes.column, self.counted.pods
-        return column if column.has_few_values else pods
-
-    def fits(self, groups: mp.Groups) -> list[bool]:
-        """The groups that have the label and are not too full; without corrections."""
-        key, pods, most = self.group_key, self.counted.pods, self.most
-        assert key is not None
-        if not isinstance(key, mp.LabelColumn):
-            return [0 <= count <= most for count in groups.of(key)]
-        domains = groups.of(key)
-        if pods is None:
-            return [domain != 0 and most >= 0 for domain in domains]
-        count_in = pods.sums.item
-        return [domain != 0 and count_in(domain) <= most for domain in domains]
-
-    @property
     def most(self) -> int:
         """The most pods that a domain may have for the pod to fit there."""
         constraint = self.counted.constraint
@@ -165,19 +147,6 @@ class HardConstraints:
                 changed.setdefault(counted.nodes.column, {}).update(dict.fromkeys(domains, 0))
         return now, mp.few_rows_in(changed)
 
-    @property
-    def group_keys(self) -> tuple[mp.GroupKey, ...] | None:
-        """What nodes with equal verdicts agree in: their domain, or the pods in it."""
-        keys = [spread.group_key for spread in self.spreads]
-        return None if None in keys else tuple(keys)  # type: ignore[arg-type]  # no None
-
-    def fits_groups(self, groups: mp.Groups) -> list[bool]:
-        """The groups that fit."""
-        first, *others = [spread.fits(groups) for spread in self.spreads]
-        for fits in others:
-            first = [one and other for one, other in zip(first, fits, strict=True)]
-        return first
-
     def verdicts(self, rows: mp.Rows) -> mp.Verdicts:
         """The verdicts on many rows: computed per domain, then copied to the rows."""
         first: NDArray[np.int8] | None = None
@@ -188,6 +157,55 @@ class HardConstraints:
             first = codes if first is None else np.where(first == 0, codes, first)
         assert first is not None, "a pod without hard constraints is skipped"
         return mp.Verdicts(codes=first.astype(np.int64), status_of=STATUSES.__getitem__)
+
+
+class GroupVerdicts:
+    """Which groups of nodes fit all constraints; only pods may come and go meanwhile."""
+
+    def __init__(self, counted: Iterable[ConstraintViews]) -> None:
+        self._limits = [SkewLimit(each) for each in counted]
+
+    @property
+    def keys(self) -> tuple[mp.GroupKey, ...] | None:
+        """What nodes with equal verdicts agree in: their domain, or the pods in it."""
+        keys = [limit.key for limit in self._limits]
+        return None if None in keys else tuple(keys)  # type: ignore[arg-type]  # no None
+
+    def of(self, groups: mp.Groups) -> list[bool]:
+        """The groups that fit."""
+        first, *others = [limit.fits(groups) for limit in self._limits]
+        for fits in others:
+            first = [one and other for one, other in zip(first, fits, strict=True)]
+        return first
+
+
+class SkewLimit:
+    """Which groups of nodes fit one constraint."""
+
+    __slots__ = ("_domains", "_few_domains", "_pods", "_skew", "key")
+
+    def __init__(self, counted: ConstraintViews) -> None:
+        constraint, nodes, self._pods = counted.constraint, counted.nodes, counted.pods
+        # Domains, or pods in a domain if there are many; None if no pods are counted.
+        self.key = nodes.column if nodes.column.has_few_values else self._pods
+        self._skew = constraint.max_skew - constraint.matches_itself
+        # Those with nodes; none if they are too few for the fewest pods to matter.
+        enough = nodes.nonzero >= constraint.min_domains
+        self._domains = np.flatnonzero(nodes.sums) if enough else None
+        self._few_domains = [] if self._domains is None else self._domains.tolist()
+
+    def fits(self, groups: mp.Groups) -> list[bool]:
+        """The groups that have the label and are not too full."""
+        key, pods, most = self.key, self._pods, self._skew
+        if isinstance(key, mp.DomainView):
+            if self._domains is not None:
+                most += int(key.sums.take(self._domains).min(initial=NO_DOMAINS))
+            return [0 <= count <= most for count in groups.of(key)]
+        assert key is not None
+        counts = [0] * len(key.values) if pods is None else pods.sums.tolist()
+        if self._domains is not None:
+            most += min(map(counts.__getitem__, self._few_domains), default=NO_DOMAINS)
+        return [domain != 0 and counts[domain] <= most for domain in groups.of(key)]
 
 
 def _differing(one: Iterable[bool], other: Iterable[bool]) -> list[int]:

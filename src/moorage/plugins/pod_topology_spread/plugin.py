@@ -21,11 +21,17 @@ from moorage.plugins.pod_topology_spread.constraints import (
     SYSTEM_DEFAULTS,
     Stated,
 )
-from moorage.plugins.pod_topology_spread.filtering import DomainCounts, FilterToken, HardConstraints
+from moorage.plugins.pod_topology_spread.filtering import (
+    DomainCounts,
+    FilterToken,
+    GroupVerdicts,
+    HardConstraints,
+)
 from moorage.plugins.pod_topology_spread.scoring import FewestBest, GroupedSpread, SpreadScores
 from moorage.plugins.pod_topology_spread.views import ConstraintSet, Defaults, TemplateConstraints
 
 HARD_CONSTRAINTS = mp.StateKey[HardConstraints]("PreFilterPodTopologySpread")
+VERDICTS = mp.StateKey[GroupVerdicts]("GroupVerdictsPodTopologySpread")
 SCORES = mp.StateKey[SpreadScores]("PreScorePodTopologySpread")
 GROUPED = mp.StateKey[GroupedSpread]("GroupedPodTopologySpread")
 
@@ -120,16 +126,20 @@ class PodTopologySpread:
     # Both, by groups of nodes
 
     def group_keys(self, state: mp.CycleState, pod: mp.Pod) -> tuple[mp.GroupKey, ...] | None:
-        hard = state[HARD_CONSTRAINTS].group_keys if HARD_CONSTRAINTS in state else ()
+        hard: tuple[mp.GroupKey, ...] | None = ()
+        if HARD_CONSTRAINTS in state:
+            counted = [spread.counted for spread in state[HARD_CONSTRAINTS].spreads]
+            state[VERDICTS] = verdicts = GroupVerdicts(counted)
+            hard = verdicts.keys
         soft = self._group(SOFT, state)
         if not soft.constraints:
             return hard
-        state[GROUPED] = GroupedSpread(soft, state.table)
-        keys = state[GROUPED].keys
+        state[GROUPED] = grouped = GroupedSpread(soft, state.table)
+        keys = grouped.keys
         return None if hard is None or keys is None else (*hard, *keys)
 
     def filter_groups(self, state: mp.CycleState, pod: mp.Pod, groups: mp.Groups) -> list[bool]:
-        return state[HARD_CONSTRAINTS].fits_groups(groups)
+        return state[VERDICTS].of(groups)
 
     def score_groups(
         self, state: mp.CycleState, pod: mp.Pod, groups: mp.Groups

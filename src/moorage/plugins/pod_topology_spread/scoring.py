@@ -1,8 +1,8 @@
 """The score: the fewer matching pods in a node's domains, the better; normalised to 0 to 100."""
 
 import math
-from collections.abc import Iterable
 from functools import lru_cache
+from operator import add
 from typing import Any
 
 import numpy as np
@@ -76,13 +76,6 @@ class ConstraintScore:
             points = np.full(len(rows), self._offset)
         return points if self._everywhere else points * (codes != 0)
 
-    def of_groups(self, values: Iterable[float]) -> list[float]:
-        """For groups of nodes, by their domain or, for the hostname, by the pods on a node."""
-        if self._by_domain is None:
-            return [self._points(pods) for pods in values]
-        points: list[float] = self._by_domain.tolist()
-        return [points[int(domain)] for domain in values]
-
 
 class SpreadScores:
     """The raw scores of one cycle."""
@@ -131,13 +124,18 @@ class SpreadScores:
 
 
 class GroupedSpread:
-    """The raw scores of one cycle by groups of nodes."""
+    """The raw scores of groups of nodes; only pods may come and go meanwhile."""
 
-    __slots__ = ("_counted", "_group")
+    __slots__ = ("_counted", "_groups", "_ignored", "_points", "_require_all", "_version")
 
     def __init__(self, group: ConstraintSet, table: mp.NodeTable) -> None:
-        self._group = group
         self._counted = group.counted(table.placements)
+        self._require_all = group.require_all
+        # What follows from the groups that have feasible nodes, as long as these are the same.
+        self._groups: mp.Groups | None = None
+        self._version = 0
+        self._ignored: list[bool] | None = None
+        self._points: list[GroupPoints] = []
 
     @property
     def keys(self) -> tuple[mp.GroupKey, ...] | None:
@@ -152,38 +150,88 @@ class GroupedSpread:
 
     def of(self, groups: mp.Groups) -> list[int]:
         """The raw scores; less is better."""
-        ignored = self._ignored(groups)
-        points = [0.0] * len(groups)
-        for each in self._counted:
-            if each.per_row:
-                size, pods = sum(self._counting(groups.sizes, ignored)), each.pods_per_row
-                values = points if pods is None else groups.of(pods)
-            else:
-                values = groups.of(each.nodes.column)
-                size = _domains(self._counting(values, ignored), each.nodes.column)
-            spread = ConstraintScore(each, weight_of(size), require_all=self._group.require_all)
-            more = spread.of_groups(values)
-            points = [before + added for before, added in zip(points, more, strict=True)]
-        scores = [int(each + ALMOST_HALF) for each in points]
-        if ignored is None:
+        if groups is not self._groups or groups.version != self._version:
+            self._ignored = self._find_ignored(groups)
+            self._points = [
+                GroupPoints(each, groups, self._ignored, require_all=self._require_all)
+                for each in self._counted
+            ]
+            self._groups, self._version = groups, groups.version
+        first, *others = self._points
+        points = first.of(groups, self._ignored)
+        for other in others:
+            points = [*map(add, points, other.of(groups, self._ignored))]
+        scores = [*map(int, map(ALMOST_HALF.__add__, points))]
+        if self._ignored is None:
             return scores
-        return [IGNORED if i else score for i, score in zip(ignored, scores, strict=True)]
+        return [IGNORED if i else score for i, score in zip(self._ignored, scores, strict=True)]
 
-    def _ignored(self, groups: mp.Groups) -> list[bool] | None:
+    def _find_ignored(self, groups: mp.Groups) -> list[bool] | None:
         """Groups of nodes that lack a required label; None if there are none."""
         ignored: list[bool] | None = None
-        for each in self._counted if self._group.require_all else ():
+        for each in self._counted if self._require_all else ():
             if each.all_nodes.absent and not each.per_row:
                 lacks = [domain == 0 for domain in groups.of(each.nodes.column)]
                 both = zip(ignored or lacks, lacks, strict=True)
                 ignored = [one or other for one, other in both]
         return ignored
 
-    @staticmethod
-    def _counting(values: list[int], ignored: list[bool] | None) -> list[int]:
-        if ignored is None:
-            return values
-        return [value for value, i in zip(values, ignored, strict=True) if not i]
+
+class GroupPoints:
+    """What one constraint adds to the raw scores of groups."""
+
+    __slots__ = (
+        "_by_pods",
+        "_counted",
+        "_domains",
+        "_offset",
+        "_require_all",
+        "_values",
+        "_weight",
+    )
+
+    def __init__(
+        self,
+        counted: ConstraintViews,
+        groups: mp.Groups,
+        ignored: list[bool] | None,
+        *,
+        require_all: bool,
+    ) -> None:
+        self._counted = counted
+        self._require_all = require_all
+        self._offset = float(counted.constraint.max_skew - 1)
+        self._weight = 0.0
+        # By the number of pods on a node, as far as they are known with this weight.
+        self._by_pods: list[float] = []
+        self._values = groups.of(counted.grouping) if counted.grouping is not None else []
+        if not counted.per_row:
+            self._weight = weight_of(
+                _domains(_counting(self._values, ignored), counted.nodes.column)
+            )
+
+    def of(self, groups: mp.Groups, ignored: list[bool] | None) -> list[float]:
+        """The points of each group, for its domain or, by hostname, for the pods on a node."""
+        counted, offset = self._counted, self._offset
+        if not counted.per_row:
+            in_domains = _in_domains(counted, require_all=self._require_all)
+            by_domain = (in_domains * self._weight + offset).tolist()
+            by_domain[0] = 0.0
+            return [*map(by_domain.__getitem__, self._values)]
+        weight = weight_of(sum(_counting(groups.sizes, ignored)))
+        pods = counted.pods_per_row
+        if pods is None:
+            return [offset] * len(groups)
+        if weight != self._weight or len(self._by_pods) <= pods.most:
+            self._weight = weight
+            self._by_pods = [count * weight + offset for count in range(pods.most + 1)]
+        return [*map(self._by_pods.__getitem__, self._values)]
+
+
+def _counting(values: list[int], ignored: list[bool] | None) -> list[int]:
+    if ignored is None:
+        return values
+    return [value for value, i in zip(values, ignored, strict=True) if not i]
 
 
 def _domains(codes: list[int], column: mp.LabelColumn) -> int:

@@ -61,9 +61,9 @@ def _compare_groups(cycle: PluginCycle, rows: list[int]) -> None:
     if keys is None or not rows:
         return
     group_of = RowGroups(keys, cycle.table)
-    sizes = np.bincount(group_of.group_of[rows])
-    groups = Groups(group_of, sizes.nonzero()[0].tolist(), sizes.tolist())
-    at = [groups.numbers.index(group) for group in group_of.group_of[rows].tolist()]
+    numbers, sizes = np.unique(group_of.group_of[rows], return_counts=True)
+    groups = Groups(group_of, numbers.tolist(), sizes.tolist())
+    at = [groups.at[group] for group in group_of.group_of[rows].tolist()]
     if cycle.filters and hasattr(plugin, "filter_groups"):
         fits = invoke.filter_groups(PluginMethod(plugin, "filter_groups"), state, pod, groups)
         per_node = [status.is_success for status in cycle.statuses(rows, cycle.forms("filter")[0])]
