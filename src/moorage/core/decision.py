@@ -1,5 +1,7 @@
 """Decision: the result of a scheduling cycle."""
 
+from itertools import compress
+
 import numpy as np
 from msgspec import Struct
 
@@ -77,7 +79,7 @@ class Decision(Struct, gc=False):
             return NO_REJECTIONS
         counts = self.filtered.rejected_by
         names = self.filtered.names
-        return {names[index]: count for index, count in enumerate(counts) if count}
+        return dict(compress(zip(names, counts, strict=False), counts))
 
     def best_rows(self, count: int) -> list[int]:
         """The rows with the highest totals, the selected one first."""

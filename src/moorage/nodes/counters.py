@@ -150,10 +150,10 @@ class TermCounters:
         Returns whether terms were dropped: readers that keep counters have to look them up again.
         """
         for counter in self._counters_of(namespace, content):
-            was_unused = not counter.rows
+            self._unused -= not counter.rows
             counter.add(row, amount)
-            self._unused += (not counter.rows) - was_unused
-        if self._unused <= max(MOST_UNUSED, len(self.all) // 2):
+            self._unused += not counter.rows
+        if self._unused <= MOST_UNUSED or self._unused <= len(self.all) // 2:
             return False
         self._purge()
         return True

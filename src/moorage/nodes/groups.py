@@ -66,9 +66,13 @@ class RowGroups:
     def _values_at(self, row: int) -> tuple[int, ...]:
         return tuple([value_at(row) for value_at in self._value_at])
 
-    def value(self, key: GroupKey, group: int) -> int:
-        """The value of a group under one of the keys."""
-        return self._values[group][self._index[key]]
+    def values(self, group: int) -> tuple[int, ...]:
+        """The values of a group under all keys."""
+        return self._values[group]
+
+    def index(self, key: GroupKey) -> int:
+        """Where the value under a key is among these."""
+        return self._index[key]
 
     def refresh(self) -> Sequence[int] | None:
         """Assign rows whose values changed; returns rows that may have moved, None for all."""
@@ -102,7 +106,7 @@ class Groups:
     many rows a group has changes without that.
     """
 
-    __slots__ = ("_groups", "_narrowed", "_values", "at", "numbers", "sizes", "version")
+    __slots__ = ("_columns", "_groups", "_narrowed", "_values", "at", "numbers", "sizes", "version")
 
     def __init__(self, groups: RowGroups, numbers: list[int], sizes: list[int]) -> None:
         self._groups = groups
@@ -112,7 +116,9 @@ class Groups:
         # Where each number is in these lists.
         self.at = {number: at for at, number in enumerate(numbers)}
         self.version = 0
+        # The values under keys that were read; the same lists with the index of the key.
         self._values: dict[GroupKey, list[int]] = {}
+        self._columns: list[tuple[int, list[int]]] = []
         self._narrowed: dict[tuple[bool, ...], Groups] = {}
 
     def __len__(self) -> int:
@@ -122,8 +128,9 @@ class Groups:
         """The value of each group under a key."""
         values = self._values.get(key)
         if values is None:
-            values = [self._groups.value(key, number) for number in self.numbers]
-            self._values[key] = values
+            index, of = self._groups.index(key), self._groups.values
+            values = self._values[key] = [of(number)[index] for number in self.numbers]
+            self._columns.append((index, values))
         return values
 
     def add(self, number: int, rows: int) -> None:
@@ -133,8 +140,9 @@ class Groups:
             self.at[number] = len(self.numbers)
             self.numbers.append(number)
             self.sizes.append(rows)
-            for key, values in self._values.items():
-                values.append(self._groups.value(key, number))
+            values = self._groups.values(number)
+            for index, column in self._columns:
+                column.append(values[index])
         else:
             self.sizes[at] += rows
             if self.sizes[at]:
@@ -142,8 +150,9 @@ class Groups:
             self.at[self.numbers[-1]] = at
             del self.at[number]
             for each in (self.numbers, self.sizes, *self._values.values()):
-                each[at] = each[-1]
-                each.pop()
+                last = each.pop()
+                if at < len(each):
+                    each[at] = last
         self.version += 1
         self._narrowed.clear()
 
@@ -202,7 +211,8 @@ class _DomainReader:
         return rows
 
     def _counted_at(self, row: int) -> int:
-        return min(self._view.of_row(row), 1)
+        count = self._view.of_row(row)
+        return 1 if count > 1 else count
 
     def moved(self) -> Sequence[int] | None:
         """The rows in domains that changed."""

@@ -43,8 +43,8 @@ MOST_GROUPS = 256
 # Where nothing is kept for a row.
 NOTHING_KEPT = (None, None)
 
-# A score plugin's name, its weight, and its normalised scores by group.
-GroupPart = tuple[str, int, list[int]]
+# A score plugin's name, and its normalised and weighted scores by group.
+GroupPart = tuple[str, list[int]]
 
 
 class GroupedScores:
@@ -59,9 +59,8 @@ class GroupedScores:
         self._parts = parts
         # What plugins add to the totals of each group.
         self._added: list[int] | None = None
-        for _, weight, scores in parts:
-            more = scores if weight == 1 else [weight * score for score in scores]
-            self._added = more if self._added is None else [*map(add, self._added, more)]
+        for _, scores in parts:
+            self._added = scores if self._added is None else [*map(add, self._added, scores)]
         numbers = groups.numbers
         totals = [*map(ranked.tops.__getitem__, numbers)]
         if self._added is not None:
@@ -79,13 +78,15 @@ class GroupedScores:
 
     def top(self, count: int, selected: int) -> list[int]:
         """The rows with the highest totals: the selected one, which is one of them, and others."""
-        found, best = [selected], self._best
+        best = self._best
         if len(best) >= count:
-            found += [row for row in row_sets.first(best, count) if row != selected]
-            return found[:count]
-        added = self._added or [0] * len(self._groups)
-        for rows in self._ranked.descending(zip(self._groups.numbers, added, strict=True)):
-            found += [row for row in row_sets.first(rows, count) if row != selected]
+            rows = row_sets.first(best, count)
+            if selected in rows:
+                rows.remove(selected)
+            return [selected, *rows[: count - 1]]
+        found, added = [selected], self._added or [0] * len(self._groups)
+        for more in self._ranked.descending(zip(self._groups.numbers, added, strict=True)):
+            found += [row for row in row_sets.first(more, count) if row != selected]
             if len(found) >= count:
                 break
         return found[:count]
@@ -109,17 +110,18 @@ class GroupedScores:
         if not self._parts:
             return self._scored.parts.of(row)
         at = self._position(row)
-        weighted = {name: weight * scores[at] for name, weight, scores in self._parts}
+        weighted = {name: scores[at] for name, scores in self._parts}
         return self._scored.parts.of_with(row, weighted)
 
     def kept(self, rows: Sequence[int]) -> list[Any]:
         """What a reader derived from the scores of rows and kept; None where these changed."""
         if not self._parts:
             return self._scored.kept(rows)
-        get, found = self._ranked.derived.get, []
+        get, at, group_of = self._ranked.derived.get, self._groups.at, self._ranked.groups.group_of
+        given, found = self._given, []
         for row in rows:
             added, derived = get(row, NOTHING_KEPT)
-            found.append(derived if derived and added == self._added_to(row) else None)
+            found.append(derived if added == given[at[group_of.item(row)]] else None)
         return found
 
     def keep(self, row: int, derived: Any) -> None:
@@ -130,11 +132,13 @@ class GroupedScores:
         kept = self._ranked.derived
         if len(kept) > MOST_DERIVED:
             kept.clear()
-        kept[row] = self._added_to(row), derived
+        kept[row] = self._given[self._position(row)], derived
 
-    def _added_to(self, row: int) -> list[int]:
-        at = self._position(row)
-        return [scores[at] for _, _, scores in self._parts]
+    @property
+    def _given(self) -> list[Any]:
+        """The scores of every group, by plugin."""
+        parts = self._parts
+        return parts[0][1] if len(parts) == 1 else [*zip(*[part[1] for part in parts], strict=True)]
 
     def _position(self, row: int) -> int:
         return self._groups.at[self._ranked.groups.group_of.item(row)]
@@ -265,8 +269,8 @@ class GroupedViews:
             scores = plugin.of_groups(state, pod, groups)
             if scores is None:
                 self._scoring = [other for other in self._scoring if other is not plugin]
-            elif 0 <= min(scores) <= max(scores) <= BEST:
-                parts.append((plugin.name, plugin.weight, scores))
+            elif 0 <= min(scores) <= max(scores) <= BEST * plugin.weight:
+                parts.append((plugin.name, scores))
             else:
                 return None
         return GroupedScores(ranked, self._total, groups, parts)

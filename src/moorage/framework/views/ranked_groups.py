@@ -94,9 +94,8 @@ class RankedGroups:
                 self.feasible.add(new, 1)
 
     def _take_out(self, row: int, key: int, group: int) -> None:
-        rows = self._rows[key]
-        if len(rows) > 1:
-            row_sets.remove(rows if type(rows) is list else self._set(key), row)
+        if len(self._rows[key]) > 1:
+            row_sets.remove(self._set(key), row)
             return
         del self._rows[key]
         levels = self._levels[group]
@@ -104,11 +103,8 @@ class RankedGroups:
         self.tops[group] = levels[-1] if levels else NO_TOTAL
 
     def _put_in(self, row: int, key: int, group: int) -> None:
-        rows = self._rows.get(key)
-        if rows is not None:
-            row_sets.add(rows if type(rows) is list else self._set(key), row)
-            if len(rows) == MOST_LISTED:
-                self._set(key)
+        if key in self._rows:
+            row_sets.add(self._set(key), row)
             return
         self._rows[key] = [row]
         while group >= len(self._levels):
@@ -120,7 +116,10 @@ class RankedGroups:
 
     def _set(self, key: int) -> RowSet:
         """The rows with a group and total, in a form that can be changed."""
-        found = self._rows[key] = row_sets.row_set(self._rows[key], self._capacity)
+        rows = self._rows[key]
+        if type(rows) is list and len(rows) <= MOST_LISTED:
+            return rows
+        found = self._rows[key] = row_sets.row_set(rows, self._capacity)
         return found
 
     def best(self, groups: Sequence[int]) -> RowSet | RowUnion:
@@ -130,8 +129,7 @@ class RankedGroups:
 
     def _union(self, keys: Sequence[int]) -> RowSet | RowUnion:
         if len(keys) == 1:
-            rows = self._rows[keys[0]]
-            return rows if type(rows) is list else self._set(keys[0])
+            return self._set(keys[0])
         return RowUnion([self._set(key) for key in keys], self._capacity)
 
     def descending(self, added: Iterable[tuple[int, int]]) -> Iterator[RowSet | RowUnion]:

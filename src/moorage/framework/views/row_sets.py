@@ -12,7 +12,7 @@ from moorage.framework.views.view import RowArray
 MOST_LISTED = 1 << 14
 # How often a better guess pays; afterwards the rows between guess and result are sorted.
 MOST_GUESSES = 3
-NEAR = 8
+NEAR = 32
 
 RowSet = list[int] | RowBlocks
 
@@ -68,11 +68,9 @@ class RowUnion:
 
     def first(self, count: int) -> list[int]:
         """The first rows."""
-        if len(self._sets) == 1:
-            return first(self._sets[0], count)
         found: list[int] = []
         for each in self._sets:
-            found += first(each, count)
+            found += each[:count] if isinstance(each, list) else each.first(count)
         found.sort()
         return found[:count]
 

@@ -32,7 +32,7 @@ class UncachedScore:
         self._loops = profile.loops
         self._score = profile.require(plugin, "score")
         self._score_all = profile.method(plugin, "score_all")
-        # The summary of raw scores of groups, and what each then is normalised.
+        # The summary of raw scores of groups, and what each then is, normalised and weighted.
         self._summary: Hashable = None
         self._normalized: dict[int, int] = {}
         self._score_groups = profile.method(plugin, "score_groups")
@@ -45,7 +45,10 @@ class UncachedScore:
         return self._score_groups is not None and self._normalizer is not None
 
     def of_groups(self, state: CycleState, pod: Pod, groups: Groups) -> list[int] | None:
-        """Normalised scores of groups that have feasible rows; None if the plugin skips the pod."""
+        """The scores of groups that have feasible rows, normalised and weighted.
+
+        None if the plugin skips the pod.
+        """
         assert self._score_groups is not None
         assert self._normalizer is not None
         raw = invoke.score_groups(self._score_groups, state, pod, groups)
@@ -56,7 +59,7 @@ class UncachedScore:
             self._summary, self._normalized = summary, {}
         known = self._normalized
         for each in {*raw}.difference(known):
-            known[each] = self._normalizer.apply(each, summary)
+            known[each] = self.weight * self._normalizer.apply(each, summary)
         return [*map(known.__getitem__, raw)]
 
     def raw(self, state: CycleState, pod: Pod, fits: Mask) -> Scores:
