@@ -150,9 +150,8 @@ class Groups:
             self.at[self.numbers[-1]] = at
             del self.at[number]
             for each in (self.numbers, self.sizes, *self._values.values()):
-                last = each.pop()
-                if at < len(each):
-                    each[at] = last
+                each[at] = each[-1]
+                each.pop()
         self.version += 1
         self._narrowed.clear()
 

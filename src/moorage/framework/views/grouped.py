@@ -57,10 +57,14 @@ class GroupedScores:
         self._scored = total.scored
         self._groups = groups
         self._parts = parts
-        # What plugins add to the totals of each group.
+        # What plugins add to the totals of each group, in all and each of them.
         self._added: list[int] | None = None
-        for _, scores in parts:
-            self._added = scores if self._added is None else [*map(add, self._added, scores)]
+        self._given: list[Any] = []
+        if parts:
+            self._added = self._given = parts[0][1]
+            if len(parts) > 1:
+                self._given = [*zip(*[scores for _, scores in parts], strict=True)]
+                self._added = [*map(sum, self._given)]
         numbers = groups.numbers
         totals = [*map(ranked.tops.__getitem__, numbers)]
         if self._added is not None:
@@ -78,18 +82,15 @@ class GroupedScores:
 
     def top(self, count: int, selected: int) -> list[int]:
         """The rows with the highest totals: the selected one, which is one of them, and others."""
-        best = self._best
-        if len(best) >= count:
-            rows = row_sets.first(best, count)
-            if selected in rows:
-                rows.remove(selected)
-            return [selected, *rows[: count - 1]]
-        found, added = [selected], self._added or [0] * len(self._groups)
-        for more in self._ranked.descending(zip(self._groups.numbers, added, strict=True)):
-            found += [row for row in row_sets.first(more, count) if row != selected]
-            if len(found) >= count:
-                break
-        return found[:count]
+        if len(self._best) >= count:
+            found = [selected, *row_sets.first(self._best, count)]
+        else:
+            found, added = [selected], self._added or [0] * len(self._groups)
+            for rows in self._ranked.descending(zip(self._groups.numbers, added, strict=True)):
+                found += row_sets.first(rows, count)
+                if len(found) > count:
+                    break
+        return [*dict.fromkeys(found)][:count]  # The selected one is there twice.
 
     @property
     def totals(self) -> Scores:
@@ -133,12 +134,6 @@ class GroupedScores:
         if len(kept) > MOST_DERIVED:
             kept.clear()
         kept[row] = self._given[self._position(row)], derived
-
-    @property
-    def _given(self) -> list[Any]:
-        """The scores of every group, by plugin."""
-        parts = self._parts
-        return parts[0][1] if len(parts) == 1 else [*zip(*[part[1] for part in parts], strict=True)]
 
     def _position(self, row: int) -> int:
         return self._groups.at[self._ranked.groups.group_of.item(row)]
@@ -218,18 +213,17 @@ class GroupedViews:
         ranked.refresh()
         if len(ranked.groups) > MOST_GROUPS:
             return None
-        feasible, groups, rows = self._feasible, ranked.feasible, self._rows
-        rows.count, rows.rejected_by = feasible.count, feasible.rejected_by
+        groups, rows = ranked.feasible, self._rows
+        count, rejected_by = self._feasible.count, self._feasible.rejected_by
         for index, method in self._filters:
             fits = invoke.filter_groups(method, known, pod, groups)
             if False in fits:
                 groups = groups.where(fits)
-                before, rows.count = rows.count, sum(groups.sizes)
-                rejected_by = rows.rejected_by
-                rows.rejected_by = [*rejected_by, *[0] * (index + 1 - len(rejected_by))]
-                rows.rejected_by[index] += before - rows.count
-        self._groups = groups
-        return rows if rows.count >= 2 else None
+                before, count = count, sum(groups.sizes)
+                rejected_by = [*rejected_by, *[0] * (index + 1 - len(rejected_by))]
+                rejected_by[index] += before - count
+        self._groups, rows.count, rows.rejected_by = groups, count, rejected_by
+        return rows if count >= 2 else None
 
     def _refresh(self, state: CycleState, pod: Pod) -> bool:
         """Bring the cached filters and scores up to date; returns whether they can be used."""

@@ -9,7 +9,12 @@ from typing import NamedTuple
 
 from moorage.framework.views.feasible import FeasibleView
 from moorage.framework.views.filters import FITS, FilterView
-from moorage.framework.views.resources import ResourceViews, can_look_up, latest_rows
+from moorage.framework.views.resources import (
+    MOST_KNOWN,
+    ResourceViews,
+    can_look_up,
+    latest_rows,
+)
 from moorage.framework.views.scores import NormalizedView
 from moorage.framework.views.totals import TotalView
 
@@ -34,8 +39,9 @@ class RepeatedTotals:
         self._numbers = by_resources.table.resource_numbers
         self._log = by_resources.table.changes
         self._position = self._log.position
-        # By the number of a row's resources.
-        self._known: dict[int, KnownScores] = {}
+        # By the number of a row's resources; it holds as long as the parts, also after other
+        # changes, such as a node that is full.
+        self._known: dict[int, KnownScores] = total.scored.parts.known
         self._filters = [view for view in by_resources.views if isinstance(view, FilterView)]
         total.allow_ahead()
 
@@ -85,5 +91,7 @@ class RepeatedTotals:
                 by_plugin[view.name] = value
             elif value != FITS:
                 return None
+        if len(self._known) > MOST_KNOWN:
+            self._known.clear()
         found = self._known[number] = KnownScores(*self._total.sum_of(by_plugin))
         return found

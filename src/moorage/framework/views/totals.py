@@ -43,6 +43,8 @@ class Parts:
         self._merged: dict[tuple[str, ...], dict[str, int]] = {}
         # What a reader derived from the scores of a row; dropped when they change.
         self.derived: dict[int, Any] = {}
+        # What a reader derived from these parts by the number of a row's resources.
+        self.known: dict[int, Any] = {}
         # Scores of rows that the columns do not have yet.
         self._ahead: Mapping[int, dict[str, int]] = {}
         self._by_node: Sequence[Part] = ()

@@ -260,7 +260,9 @@ class FewestBest(Struct, frozen=True):
     def summarize(self, feasible: mp.Scores) -> tuple[int, int]:
         """The least and the most, without ignored nodes."""
         if len(feasible) <= FEW_SCORES:
-            counting = [raw for raw in feasible.tolist() if raw != IGNORED]
+            counting = feasible.tolist()
+            if IGNORED in counting:
+                counting = [raw for raw in counting if raw != IGNORED]
             return min(counting, default=0), max(counting, default=0)
         least = int(feasible.min())
         if least == IGNORED:
