@@ -18,6 +18,7 @@ import numpy as np
 
 from moorage.api.pod import Pod
 from moorage.framework import invoke
+from moorage.framework.invoke import CallMeter
 from moorage.framework.points import BEST
 from moorage.framework.state import CycleState
 from moorage.framework.status import Scores
@@ -139,6 +140,10 @@ class GroupedScores:
         return self._groups.at[self._ranked.groups.group_of.item(row)]
 
 
+# What pre_filter plugins, filters and scores say of a pod.
+ByGroup = tuple[PreFiltered, FeasibleRows, GroupedScores]
+
+
 class GroupedViews:
     """See the module.
 
@@ -174,7 +179,6 @@ class GroupedViews:
         self.pre: PreFiltered | None = None
         self.versions: Versions | None = None
         self._rows = FeasibleRows(feasible.names, ())
-        self._groups: Groups | None = None
         # As long as only resources of rows change.
         self._repeated: RepeatedTotals | None = None
         self._nodes = UNREAD
@@ -202,28 +206,43 @@ class GroupedViews:
         self.pre, self.versions = pre, versions
         return True
 
-    def filter(self, state: CycleState, pod: Pod) -> FeasibleRows | None:
-        """How many rows fit; None if rows have to be evaluated one by one.
+    def decide(
+        self, state: CycleState, pod: Pod, meter: CallMeter | None, started: float
+    ) -> ByGroup | None:
+        """The results for a pod; None if rows have to be evaluated one by one.
 
         That is so if fewer than two rows are feasible, too.
         """
-        ranked, known = self._ranked, self._state
-        if ranked is None or known is None or not self._refresh(state, pod):
+        ranked, known, pre = self._ranked, self._state, self.pre
+        assert ranked is not None, "there are groups"
+        assert known is not None
+        assert pre is not None
+        pre_filtered = 0.0 if meter is None else meter.now()
+        if not self._refresh(state, pod):
             return None
         ranked.refresh()
-        if len(ranked.groups) > MOST_GROUPS:
+        groups = self._filter(ranked, known, pod) if len(ranked.groups) <= MOST_GROUPS else None
+        filtered = 0.0 if meter is None else meter.now()
+        scored = None if groups is None else self._score(ranked, known, pod, groups)
+        if scored is None:
             return None
+        if meter is not None:
+            meter.repeated(started, pre_filtered, filtered)
+        return pre, self._rows, scored
+
+    def _filter(self, ranked: RankedGroups, state: CycleState, pod: Pod) -> Groups | None:
+        """The groups that fit; None if they have fewer than two rows."""
         groups, rows = ranked.feasible, self._rows
         count, rejected_by = self._feasible.count, self._feasible.rejected_by
         for index, method in self._filters:
-            fits = invoke.filter_groups(method, known, pod, groups)
+            fits = invoke.filter_groups(method, state, pod, groups)
             if False in fits:
                 groups = groups.where(fits)
                 before, count = count, sum(groups.sizes)
                 rejected_by = [*rejected_by, *[0] * (index + 1 - len(rejected_by))]
                 rejected_by[index] += before - count
-        self._groups, rows.count, rows.rejected_by = groups, count, rejected_by
-        return rows if count >= 2 else None
+        rows.count, rows.rejected_by = count, rejected_by
+        return groups if count >= 2 else None
 
     def _refresh(self, state: CycleState, pod: Pod) -> bool:
         """Bring the cached filters and scores up to date; returns whether they can be used."""
@@ -253,12 +272,11 @@ class GroupedViews:
         are_last = all(view.codes is None for i, view in self._feasible.filters if i > first)
         return are_last and self._total.ignores_feasible
 
-    def score(self, pod: Pod) -> GroupedScores | None:
-        """The scores of groups that fit; None if rows have to be scored one by one."""
-        ranked, groups, state, parts = self._ranked, self._groups, self._state, []
-        assert ranked is not None, "filters run first"
-        assert groups is not None
-        assert state is not None
+    def _score(
+        self, ranked: RankedGroups, state: CycleState, pod: Pod, groups: Groups
+    ) -> GroupedScores | None:
+        """The scores of groups that fit; None if some are out of range."""
+        parts = []
         for plugin in self._scoring:
             scores = plugin.of_groups(state, pod, groups)
             if scores is None:

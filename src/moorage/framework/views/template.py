@@ -25,15 +25,10 @@ from moorage.framework.state import CycleState
 from moorage.framework.status import SUCCESS, Mask, Narrowed, Status
 from moorage.framework.views.feasible import FeasibleRows, FeasibleView
 from moorage.framework.views.filters import FilterView, PlacementFilterView, RowStatuses
-from moorage.framework.views.grouped import GroupedScores, GroupedViews
+from moorage.framework.views.grouped import ByGroup, GroupedViews
 from moorage.framework.views.nominated import NominatedPodsCheck
 from moorage.framework.views.policy import IndexedFilter, groups_rows, is_never_cached
-from moorage.framework.views.pre_filters import (
-    PreFiltered,
-    PreFilterStage,
-    Versions,
-    is_skip,
-)
+from moorage.framework.views.pre_filters import PreFiltered, PreFilterStage, Versions, is_skip
 from moorage.framework.views.rejections import RejectionCounts
 from moorage.framework.views.repeated import RepeatedTotals
 from moorage.framework.views.resources import ResourceViews
@@ -49,7 +44,6 @@ if TYPE_CHECKING:
 
 # What pre_filter plugins, filters and scores say of a pod.
 Repeated = tuple[PreFiltered, FeasibleView, Scored]
-ByGroup = tuple[PreFiltered, FeasibleRows, GroupedScores]
 
 
 class PluginViews:
@@ -338,18 +332,10 @@ class TemplateViews:
         versions = self._pre_filters.current_versions()
         if grouped.versions != versions and not self._ask(grouped, state, pod, versions):
             return None
-        pre = grouped.pre
-        assert pre is not None
-        pre_filtered = 0.0 if meter is None else meter.now()
-        rows = grouped.filter(state, pod)
-        filtered = 0.0 if meter is None else meter.now()
-        scored = None if rows is None else grouped.score(pod)
-        if rows is None or scored is None:
+        decided = grouped.decide(state, pod, meter, started)
+        if decided is None:
             self._uses_groups = False  # Until a pod finds nodes otherwise.
-            return None
-        if meter is not None:
-            meter.repeated(started, pre_filtered, filtered)
-        return pre, rows, scored
+        return decided
 
     def _ask(self, grouped: GroupedViews, state: CycleState, pod: Pod, versions: Versions) -> bool:
         """Run the pre_filter plugins and find the groups; returns whether the pod has any."""

@@ -126,16 +126,17 @@ class SpreadScores:
 class GroupedSpread:
     """The raw scores of groups of nodes; only pods may come and go meanwhile."""
 
-    __slots__ = ("_counted", "_groups", "_ignored", "_points", "_require_all", "_version")
+    __slots__ = ("_counted", "_groups", "_ignored", "_require_all", "_version", "_weights")
 
     def __init__(self, group: ConstraintSet, table: mp.NodeTable) -> None:
         self._counted = group.counted(table.placements)
         self._require_all = group.require_all
-        # What follows from the groups that have feasible nodes, as long as these are the same.
+        # What follows from the groups that have feasible nodes, as long as these are the same: the
+        # groups that lack a required label, and the weights of constraints by domain.
         self._groups: mp.Groups | None = None
         self._version = 0
         self._ignored: list[bool] | None = None
-        self._points: list[GroupPoints] = []
+        self._weights: list[float] = []
 
     @property
     def keys(self) -> tuple[mp.GroupKey, ...] | None:
@@ -152,15 +153,13 @@ class GroupedSpread:
         """The raw scores; less is better."""
         if groups is not self._groups or groups.version != self._version:
             self._ignored = self._find_ignored(groups)
-            self._points = [
-                GroupPoints(each, groups, self._ignored, require_all=self._require_all)
-                for each in self._counted
-            ]
+            self._weights = [self._weight(each, groups) for each in self._counted]
             self._groups, self._version = groups, groups.version
-        first, *others = self._points
-        points = first.of(groups, self._ignored)
-        for other in others:
-            points = [*map(add, points, other.of(groups, self._ignored))]
+        points: list[float] | None = None
+        for each, weight in zip(self._counted, self._weights, strict=True):
+            more = self._points(each, weight, groups)
+            points = more if points is None else [*map(add, points, more)]
+        assert points is not None, "a pod without soft constraints is skipped"
         scores = [*map(int, map(ALMOST_HALF.__add__, points))]
         if self._ignored is None:
             return scores
@@ -176,62 +175,29 @@ class GroupedSpread:
                 ignored = [one or other for one, other in both]
         return ignored
 
+    def _weight(self, counted: ConstraintViews, groups: mp.Groups) -> float:
+        if counted.per_row:
+            return 0.0  # It depends on the number of nodes, which changes more often.
+        column = counted.nodes.column
+        return weight_of(_domains(self._counting(groups.of(column)), column))
 
-class GroupPoints:
-    """What one constraint adds to the raw scores of groups."""
-
-    __slots__ = (
-        "_by_pods",
-        "_counted",
-        "_domains",
-        "_offset",
-        "_require_all",
-        "_values",
-        "_weight",
-    )
-
-    def __init__(
-        self,
-        counted: ConstraintViews,
-        groups: mp.Groups,
-        ignored: list[bool] | None,
-        *,
-        require_all: bool,
-    ) -> None:
-        self._counted = counted
-        self._require_all = require_all
-        self._offset = float(counted.constraint.max_skew - 1)
-        self._weight = 0.0
-        # By the number of pods on a node, as far as they are known with this weight.
-        self._by_pods: list[float] = []
-        self._values = groups.of(counted.grouping) if counted.grouping is not None else []
-        if not counted.per_row:
-            self._weight = weight_of(
-                _domains(_counting(self._values, ignored), counted.nodes.column)
-            )
-
-    def of(self, groups: mp.Groups, ignored: list[bool] | None) -> list[float]:
-        """The points of each group, for its domain or, by hostname, for the pods on a node."""
-        counted, offset = self._counted, self._offset
+    def _points(self, counted: ConstraintViews, weight: float, groups: mp.Groups) -> list[float]:
+        """For one constraint: by domain or, for the hostname, by the pods on a node."""
+        offset, pods = float(counted.constraint.max_skew - 1), counted.pods_per_row
         if not counted.per_row:
             in_domains = _in_domains(counted, require_all=self._require_all)
-            by_domain = (in_domains * self._weight + offset).tolist()
+            by_domain = (in_domains * weight + offset).tolist()
             by_domain[0] = 0.0
-            return [*map(by_domain.__getitem__, self._values)]
-        weight = weight_of(sum(_counting(groups.sizes, ignored)))
-        pods = counted.pods_per_row
+            return [*map(by_domain.__getitem__, groups.of(counted.nodes.column))]
         if pods is None:
             return [offset] * len(groups)
-        if weight != self._weight or len(self._by_pods) <= pods.most:
-            self._weight = weight
-            self._by_pods = [count * weight + offset for count in range(pods.most + 1)]
-        return [*map(self._by_pods.__getitem__, self._values)]
+        weight = weight_of(sum(self._counting(groups.sizes)))
+        return [count * weight + offset for count in groups.of(pods)]
 
-
-def _counting(values: list[int], ignored: list[bool] | None) -> list[int]:
-    if ignored is None:
-        return values
-    return [value for value, i in zip(values, ignored, strict=True) if not i]
+    def _counting(self, values: list[int]) -> list[int]:
+        if self._ignored is None:
+            return values
+        return [value for value, i in zip(values, self._ignored, strict=True) if not i]
 
 
 def _domains(codes: list[int], column: mp.LabelColumn) -> int:
