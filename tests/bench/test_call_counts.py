@@ -20,8 +20,8 @@ from moorage.bench.shapes import SHAPES
 RECORDED = {
     "basic": 279,
     "own-template": 473,
-    "anti-affinity": 492,
-    "zone-spread": 398,
+    "anti-affinity": 301,
+    "zone-spread": 305,
     "preemption": 1854,
 }
 MORE = 1.15
