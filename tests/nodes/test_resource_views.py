@@ -53,7 +53,7 @@ def test_the_number_of_bounds_is_limited(monkeypatch):
     table = make_table([some_node(Random(0), "n")])
     for i in range(5):
         assert not table.has_room(((f"example.com/{i}", False),), (1,))
-    assert len(table._bounds._bounds) <= 2
+    assert len(table._derived._bounds) <= 2
 
 
 def happen(rng, table, placed, name):

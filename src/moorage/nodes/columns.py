@@ -120,7 +120,7 @@ class UsageValues:
                 if table.nodes[row] is not None:
                     self._values[..., row] = self._column.read(table.info(row))
         else:
-            changed = np.unique(np.array(rows, dtype=np.intp))
+            changed = np.array(rows, dtype=np.intp)
             self._values[..., changed] = self._column.read_all(table.slice(changed))
         cursor.commit()
         return self._values

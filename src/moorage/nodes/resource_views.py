@@ -5,20 +5,21 @@ before and read none of them.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from moorage.api.requests import PODS
-from moorage.nodes.changes import FEW_ROWS, Cursor, RowLog
+from moorage.nodes.changes import FEW_ROWS, Cursor
 from moorage.nodes.interning import Mask
 from moorage.nodes.resources import ZEROS, Floats, Ints, ResourceColumns, Zeros
 
 if TYPE_CHECKING:
     from moorage.nodes.table import NodeTable
 
-# The number of resources with a kept bound.
+# The number of float arrays, and of resources with a bound, that are kept.
+MOST_LINES = 16
 MOST_BOUNDS = 16
 UNBOUNDED = (1 << 63) - 1
 
@@ -58,112 +59,117 @@ class Allocatable:
 
 
 Amounts = list[int] | Zeros
+# A line of an array, and the requested and allocatable amounts that it is computed from.
+LineSource = tuple[Floats, Amounts, Amounts | None]
 
 
-@dataclass(slots=True)
 class FloatLines:
     """What pods request of several resources, or what they leave free, as lines of one array."""
 
-    _cursor: Cursor[int]
-    _resources: CountedResources
-    _free: bool
-    # All amounts are multiplied by it.
-    _factor: int
-    _values: Floats = field(default_factory=lambda: np.zeros((0, 0)))
-    # Requested and allocatable amounts by row, once every resource has a column.
-    _sources: list[tuple[Amounts, Amounts | None]] | None = None
+    def __init__(
+        self, table: "NodeTable", resources: CountedResources, *, free: bool, factor: int
+    ) -> None:
+        self._table = table
+        self._resources = resources
+        self._free = free
+        # All amounts are multiplied by it.
+        self._factor = factor
+        self.values: Floats = np.empty((len(resources), table.capacity))
+        # Once every resource has a column.
+        self._sources: list[LineSource] | None = None
+        self.write(slice(None))
 
-    def current(self, table: "NodeTable") -> Floats:
-        """The array, up to date; callers must not write to it."""
-        cursor = self._cursor
-        if cursor.position != table.changes.position:
-            rows = cursor.changed()
-            if rows is None or len(rows) > table.capacity:
-                self._values = np.empty((len(self._resources), table.capacity))
-                self._sources = None
-                self._write(table, slice(None))
-            elif len(rows) > FEW_ROWS:
-                self._write(table, np.array(rows, dtype=np.intp))
-            else:
-                self._write_few(table, rows)
-            cursor.commit()
-        return self._values
-
-    def _write(self, table: "NodeTable", rows: slice | np.ndarray) -> None:
+    def write(self, rows: slice | np.ndarray) -> None:
+        """Compute many rows again."""
+        table = self._table
         for line, (resource, defaulted) in enumerate(self._resources):
             amounts = table.requested_of(defaulted=defaulted)[resource][rows]
             if self._free:
                 amounts = table.allocatable_columns[resource][rows] - amounts
-            self._values[line, rows] = amounts * self._factor
+            self.values[line, rows] = amounts * self._factor
 
-    def _write_few(self, table: "NodeTable", rows: Sequence[int]) -> None:
-        values, factor = self._values, self._factor
-        for line, (requested, allocatable) in enumerate(self._sources or self._find_sources(table)):
-            for row in rows:
-                amount = requested[row]
-                if allocatable is not None:
-                    amount = allocatable[row] - amount
-                values[line, row] = amount * factor
+    def write_row(self, row: int) -> None:
+        """Compute one row again."""
+        factor = self._factor
+        for line, requested, allocatable in self._sources or self._find_sources():
+            amount = requested[row] if allocatable is None else allocatable[row] - requested[row]
+            line[row] = amount * factor
 
-    def _find_sources(self, table: "NodeTable") -> list[tuple[Amounts, Amounts | None]]:
-        sources: list[tuple[Amounts, Amounts | None]] = []
-        for resource, defaulted in self._resources:
+    def _find_sources(self) -> list[LineSource]:
+        sources: list[LineSource] = []
+        table, is_complete = self._table, True
+        for line, (resource, defaulted) in zip(self.values, self._resources, strict=True):
             requested = table.requested_of(defaulted=defaulted).values.get(resource, ZEROS)
             allocatable = table.allocatable_columns.values.get(resource, ZEROS)
-            sources.append((requested, allocatable if self._free else None))
-        if not any(each is ZEROS for pair in sources for each in pair):
+            is_complete = is_complete and requested is not ZEROS and allocatable is not ZEROS
+            sources.append((line, requested, allocatable if self._free else None))
+        if is_complete:
             self._sources = sources
         return sources
 
 
-class FreeBounds:
-    """For each resource a lower bound: no node has less of it free.
+class DerivedResources:
+    """The float lines and the bounds of a table, with one cursor: one decision reads several.
 
-    A pod that requests no more than the bounds fits on every node, without a look at any. A bound
-    follows the rows that changed. When the node with the least gets more, the bound is loose; it is
-    computed again from all rows, but only when a request exceeds it.
+    A bound says that no node has less of a resource free. A pod that requests no more than the
+    bounds fits on every node, without a look at any. A bound follows the rows that changed. When
+    the node with the least gets more, the bound is loose; it is computed again from all rows, but
+    only when a request exceeds it.
     """
 
-    def __init__(self, changes: RowLog) -> None:
-        self._cursor = Cursor(changes)
+    def __init__(self, table: "NodeTable") -> None:
+        self._table = table
+        self._changes = table.changes
+        self._cursor = Cursor(table.changes)
+        self._lines: dict[tuple[CountedResources, bool, int], FloatLines] = {}
         self._bounds: dict[tuple[str, bool], FreeBound] = {}
 
-    def all_have(
-        self, resources: CountedResources, amounts: Sequence[int], table: "NodeTable"
-    ) -> bool:
+    def lines(self, resources: CountedResources, *, free: bool, factor: int) -> Floats:
+        """An array with a line for each resource; callers must not write to it."""
+        if self._cursor.position != self._changes.position:
+            self._follow()
+        lines = self._lines.get((resources, free, factor))
+        if lines is None:
+            if len(self._lines) >= MOST_LINES:
+                self._lines.clear()
+            lines = FloatLines(self._table, resources, free=free, factor=factor)
+            self._lines[resources, free, factor] = lines
+        return lines.values
+
+    def all_have(self, resources: CountedResources, amounts: Sequence[int]) -> bool:
         """Whether every node has so much free."""
-        if self._cursor.position != table.changes.position:
-            self._follow(table)
+        if self._cursor.position != self._changes.position:
+            self._follow()
         for each, amount in zip(resources, amounts, strict=True):
             bound = self._bounds.get(each)
             if bound is None:
                 if len(self._bounds) >= MOST_BOUNDS:
                     self._bounds.clear()
                 bound = self._bounds[each] = FreeBound(*each)
-                bound.compute(table)
+                bound.compute(self._table)
             if amount > bound.least:
                 if not bound.is_tight:
-                    bound.compute(table)
+                    bound.compute(self._table)
                 if amount > bound.least:
                     return False
         return True
 
-    def _follow(self, table: "NodeTable") -> None:
+    def _follow(self) -> None:
         rows = self._cursor.changed()
-        if rows is None or len(rows) > FEW_ROWS:
+        if rows is None or len(rows) > self._table.capacity:
+            self._lines.clear()
             self._bounds.clear()
-            rows = ()
-        for bound in self._bounds.values():
-            requested, allocatable = bound.requested, bound.allocatable
-            if requested is None or allocatable is None:
-                bound.compute(table)
-                continue
+        elif len(rows) > FEW_ROWS:
+            self._bounds.clear()
+            changed = np.array(rows, dtype=np.intp)
+            for lines in self._lines.values():
+                lines.write(changed)
+        else:
             for row in rows:
-                free = allocatable[row] - requested[row]
-                if free < bound.least and table.active_rows.item(row):
-                    bound.least, bound.row = int(free), row
-                elif row == bound.row:
-                    bound.is_tight = False
+                for lines in self._lines.values():
+                    lines.write_row(row)
+                for bound in self._bounds.values():
+                    bound.follow(row, self._table)
         self._cursor.commit()
 
 
@@ -180,6 +186,18 @@ class FreeBound:
     # Amounts by row; None while the resource has no column.
     requested: list[int] | Ints | None = None
     allocatable: list[int] | None = None
+
+    def follow(self, row: int, table: "NodeTable") -> None:
+        """Take in that a row changed."""
+        requested, allocatable = self.requested, self.allocatable
+        if requested is None or allocatable is None:
+            self.compute(table)
+            return
+        free = allocatable[row] - requested[row]
+        if free < self.least and table.active_rows.item(row):
+            self.least, self.row = int(free), row
+        elif row == self.row:
+            self.is_tight = False
 
     def compute(self, table: "NodeTable") -> None:
         """Compute the bound from all rows."""

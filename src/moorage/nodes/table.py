@@ -20,7 +20,7 @@ from moorage.api.meta import NodeName
 from moorage.api.node import Node
 from moorage.api.pod import Pod
 from moorage.nodes import resources
-from moorage.nodes.changes import ChangeLog, Cursor, RowLog
+from moorage.nodes.changes import ChangeLog, RowLog
 from moorage.nodes.columns import Column, ColumnValues, UsageColumn, UsageValues
 from moorage.nodes.device_resources import DeviceResources
 from moorage.nodes.images import Images
@@ -29,7 +29,7 @@ from moorage.nodes.interning import LabelColumn, Mask, TaintColumn
 from moorage.nodes.placements import Placements
 from moorage.nodes.ports import HostPorts
 from moorage.nodes.resource_numbers import ResourceNumbers
-from moorage.nodes.resource_views import Allocatable, CountedResources, FloatLines, FreeBounds
+from moorage.nodes.resource_views import Allocatable, CountedResources, DerivedResources
 from moorage.nodes.resources import AmountChange, Floats, Ints, ResourceColumns
 from moorage.nodes.rows import Rows, TableSlice
 from moorage.nodes.usage import Placed, Usage
@@ -40,8 +40,6 @@ from moorage.nodes.zone_order import ZoneOrder
 PodLog = ChangeLog[tuple[Placed, int]]
 
 SMALLEST = 64
-# The number of float arrays that are kept.
-MOST_LINES = 16
 NO_NAME = NodeName("")
 # The number of usages whose changes are kept.
 MOST_USAGES = 4096
@@ -59,8 +57,7 @@ class NodeTable(Rows):
         self.requested_columns = ResourceColumns(capacity)
         self.nonzero_columns = ResourceColumns(capacity)
         self.changes = RowLog()
-        self._lines: dict[tuple[CountedResources, bool, int], FloatLines] = {}
-        self._bounds = FreeBounds(self.changes)
+        self._derived = DerivedResources(self)
         self._allocatable: dict[tuple[str, ...], Allocatable] = {}
         self.node_count = 0
         self.nodes: list[Node | None] = [None] * capacity
@@ -118,22 +115,13 @@ class NodeTable(Rows):
         return found
 
     def requested_floats(self, resources: CountedResources) -> Floats:
-        return self._lines_of(resources, free=False, factor=1).current(self)
+        return self._derived.lines(resources, free=False, factor=1)
 
     def free_floats(self, resources: CountedResources, factor: int = 1) -> Floats:
-        return self._lines_of(resources, free=True, factor=factor).current(self)
-
-    def _lines_of(self, resources: CountedResources, *, free: bool, factor: int) -> FloatLines:
-        lines = self._lines.get((resources, free, factor))
-        if lines is None:
-            if len(self._lines) >= MOST_LINES:
-                self._lines.clear()
-            lines = FloatLines(Cursor(self.changes), resources, free, factor)
-            self._lines[resources, free, factor] = lines
-        return lines
+        return self._derived.lines(resources, free=True, factor=factor)
 
     def has_room(self, resources: CountedResources, amounts: Sequence[int]) -> bool:
-        return self._bounds.all_have(resources, amounts, self)
+        return self._derived.all_have(resources, amounts)
 
     def requested_of(self, *, defaulted: bool) -> ResourceColumns:
         """The requests, or with defaults for containers that request no cpu or memory."""

@@ -95,6 +95,8 @@ class AddedAmounts(NamedTuple):
     each: tuple[tuple[str, int], ...]
     resources: tuple[str, ...]
     amounts: tuple[int, ...]
+    # The same one below the other, to add to a line for each resource.
+    lines: Floats
     # Whether it adds anything at all.
     is_some: bool
 
@@ -102,7 +104,9 @@ class AddedAmounts(NamedTuple):
     def of(cls, each: Iterable[tuple[str, int]], *, is_some: bool) -> "AddedAmounts":
         """Resources with their amounts."""
         each = tuple(each)
-        return cls(each, tuple(name for name, _ in each), tuple(n for _, n in each), is_some)
+        names, amounts = tuple(name for name, _ in each), tuple(n for _, n in each)
+        lines = np.array(amounts, dtype=np.float64)[:, None]
+        return cls(each, names, amounts, lines, is_some)
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,28 +170,25 @@ def _balance_all(table: mp.Rows, added: AddedAmounts) -> Ints:
         if not offers.by_all:
             distances *= (offers.amounts > 0).all(axis=0)
     else:
-        distances = 2.0 * _deviations(fractions, list(offers.amounts > 0))
+        distances = 2.0 * _deviations(fractions, offers.amounts > 0)
     # Half of it is the deviation; to double the rest and not the points takes one pass less.
     np.subtract(2.0, distances, out=distances)
     distances *= 50.0
     return distances.astype(np.int32)
 
 
-def _fractions(table: mp.Rows, added: AddedAmounts, offers: mp.Allocatable) -> list[Floats]:
+def _fractions(table: mp.Rows, added: AddedAmounts, offers: mp.Allocatable) -> Floats:
     """How full each node would be, a line for each resource."""
     counted = _counted(added.resources)
     if offers.largest <= EXACT:
-        lines = zip(table.requested_floats(counted), added.amounts, strict=True)
-        fractions = [line + amount for line, amount in lines]
+        fractions = table.requested_floats(counted) + added.lines
     else:
         sums = [table.requested(resource) + amount for resource, amount in added.each]
-        fractions = [line.astype(np.float64) for line in sums]
-    for fraction, divisors in zip(fractions, offers.divisors, strict=True):
-        fraction /= divisors
+        fractions = np.stack(sums).astype(np.float64)
+    fractions /= offers.divisors
     # Most often there is nothing to cut off.
     if not table.has_room(counted, added.amounts):
-        for fraction in fractions:
-            np.minimum(fraction, 1.0, out=fraction)
+        np.minimum(fractions, 1.0, out=fractions)
     return fractions
 
 
@@ -202,7 +203,7 @@ def _distance(one: Floats, other: Floats) -> Floats:
     return np.abs(distance, out=distance)
 
 
-def _deviations(fractions: list[Floats], offered: list[mp.Mask]) -> Floats:
+def _deviations(fractions: Floats, offered: mp.Mask) -> Floats:
     """As `_deviation`, of what each node offers; some offer more kinds of resources than others."""
     count, total, squares = np.zeros((3, *fractions[0].shape))
     for fraction, present in zip(fractions, offered, strict=True):
@@ -223,7 +224,7 @@ def _deviations(fractions: list[Floats], offered: list[mp.Mask]) -> Floats:
     return np.where(count == 2, half, deviations)
 
 
-def _extremes(fractions: list[Floats], offered: list[mp.Mask]) -> tuple[Floats, Floats]:
+def _extremes(fractions: Floats, offered: mp.Mask) -> tuple[Floats, Floats]:
     """The largest and the smallest fraction of each node."""
     highest, lowest = np.zeros_like(fractions[0]), np.ones_like(fractions[0])
     for fraction, present in zip(fractions, offered, strict=True):

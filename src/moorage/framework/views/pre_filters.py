@@ -156,7 +156,7 @@ class PreFilterStage:
             found = self._steps[left_out] = self._without(left_out)
         steps, combined = found
         succeeded, postponed = combined, None
-        can_reuse = self._retains
+        retains = can_reuse = self._retains
         for name, method, views in steps:
             result = self._cached(views) if views else invoke.pre_filter(method, state, pod)
             if result is SUCCESS:
@@ -164,11 +164,11 @@ class PreFilterStage:
                 continue
             if combined is succeeded:
                 combined = PreFiltered(skipped=set(succeeded.skipped))
-            if views is None:
-                skips_again = self.skips_again(name, result)
-                can_reuse = can_reuse and skips_again
-                if skips_again and self._retains:
+            if retains and views is None:
+                if self.skips_again(name, result):
                     self._skipping |= {name}
+                else:
+                    can_reuse = False
             if result is SKIP:
                 combined.skipped.add(name)
                 continue

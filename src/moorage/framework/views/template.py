@@ -22,7 +22,7 @@ from moorage.api.pod import Pod
 from moorage.framework import invoke
 from moorage.framework.invoke import measured
 from moorage.framework.state import CycleState
-from moorage.framework.status import SUCCESS, Mask, Narrowed, Status
+from moorage.framework.status import SKIP, SUCCESS, Mask, Narrowed, Status
 from moorage.framework.views.feasible import FeasibleRows, FeasibleView
 from moorage.framework.views.filters import FilterView, PlacementFilterView, RowStatuses
 from moorage.framework.views.grouped import ByGroup, GroupedViews
@@ -277,7 +277,7 @@ class TemplateViews:
 
     def _score_uncached(self, state: CycleState, pod: Pod, fits: Mask, scored: Scored) -> Scored:
         """The scores together with those of plugins that run in every cycle."""
-        stage = self._pre_filters
+        stage, retains = self._pre_filters, self.retains
         # Those that may not skip the next pod.
         active: list[UncachedScore] = []
         added: CycleScores | None = None
@@ -286,12 +286,12 @@ class TemplateViews:
                 continue
             method = plugin.pre_score
             status = SUCCESS if method is None else invoke.pre_score(method, state, pod, fits)
-            if not stage.skips_again(plugin.name, status):
+            if retains and not stage.skips_again(plugin.name, status):
                 active.append(plugin)
-            if status is SUCCESS or not is_skip(status):
+            if status is not SKIP and not is_skip(status):
                 added = added or CycleScores(state, pod, fits, scored)
                 added.add(plugin)
-        if self.retains:
+        if retains:
             if not active:
                 self._scores_skipped_at = stage.epoch
             self._group(active)

@@ -33,12 +33,15 @@ class Parts:
         parts: Sequence[Part],
         order: Mapping[str, int],
         constant: dict[str, int] | None = None,
+        varying: Sequence[Part] | None = None,
     ) -> None:
         self._parts = parts
         self._order = order
         # The weighted scores that all rows share, with a slot for each of the others, in order.
         self._constant = self._in_order(parts) if constant is None else constant
-        self._varying = [part for part in parts if not isinstance(part[2], int)]
+        if varying is None:
+            varying = [part for part in parts if not isinstance(part[2], int)]
+        self._varying = varying
         # The same together with parts of other plugins, by their names.
         self._merged: dict[tuple[str, ...], dict[str, int]] = {}
         # What a reader derived from the scores of a row; dropped when they change.
@@ -75,7 +78,8 @@ class Parts:
 
     def with_parts(self, more: Sequence[Part]) -> "Parts":
         """These parts and those of other plugins, which differ between rows."""
-        return Parts([*self._parts, *more], self._order, self._slots([part[0] for part in more]))
+        slots, varying = self._slots([part[0] for part in more]), [*self._varying, *more]
+        return Parts([*self._parts, *more], self._order, slots, varying)
 
     def _slots(self, names: Sequence[str]) -> dict[str, int]:
         """The weighted scores that all rows share, also with slots for other plugins."""

@@ -10,7 +10,7 @@ from moorage.framework import invoke
 from moorage.framework.state import CycleState
 from moorage.framework.status import Mask, Scores
 from moorage.framework.views.scores import check_range, is_in_range, normalizer_of
-from moorage.framework.views.totals import BestRows, Part, Scored, masked
+from moorage.framework.views.totals import BestRows, Part, Scored
 from moorage.nodes.groups import Groups
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ class CycleScores:
         self._pod = pod
         self._fits = fits
         self._scored = scored
-        # -1 where a row does not fit, unless scores were added there.
+        # Negative where a row does not fit, unless scores were added there.
         self._totals = scored.totals
         self._parts: list[Part] = []
 
@@ -108,5 +108,7 @@ class CycleScores:
 
     def scored(self) -> Scored:
         """The totals with all scores that were added."""
-        totals = masked(self._fits, self._totals)
+        before, totals = self._scored.totals, self._totals
+        # All bits of a negative number become 1: -1 again where a row does not fit.
+        totals |= before >> (8 * before.itemsize - 1)
         return Scored(totals, self._scored.parts.with_parts(self._parts), BestRows())

@@ -19,7 +19,6 @@ from moorage.plugins.node_resources_fit.scoring import (
     ResourceScorer,
     ScoredRequest,
     ScoredResource,
-    ScoringWeights,
 )
 
 LEAST_ALLOCATED = mp.ScoringStrategy(type="LeastAllocated")
@@ -152,7 +151,7 @@ class NodeResourcesFit:
         if not self._scored:
             raise mp.PluginFailure("resources not found")
         request = state[SCORED_REQUEST]
-        if not request.amounts:
+        if not request.each:
             return np.zeros(len(table), dtype=np.int64)
         scores = self._score_floats(request, table)
         return self._score_ints(request, table) if scores is None else scores
@@ -163,8 +162,7 @@ class NodeResourcesFit:
         offers = table.allocatable_floats(weights.resources)
         if not (scorer.counts_zero and offers.by_all and offers.largest <= scoring.LARGEST):
             return None
-        hundredfold = np.array([100.0 * amount for amount in request.amounts])[:, None]
-        left = table.free_floats(weights.counted, 100) - hundredfold
+        left = table.free_floats(weights.counted, 100) - request.hundredfold
         ratings = scorer.rate_floats(left, offers)
         return None if ratings is None else weights.mean(ratings)  # type: ignore[return-value]
 
@@ -188,8 +186,7 @@ class NodeResourcesFit:
             for scored, amount in zip(self._scored, amounts, strict=True)
             if mp.requests.is_scored(scored.resource, amount)
         )
-        weights = ScoringWeights.of(tuple(scored for scored, _ in each))
-        return ScoredRequest(weights, tuple(amount for _, amount in each), each)
+        return ScoredRequest.of(each)
 
     def explain_rejection(self, rejection: mp.Rejection) -> str:
         return filtering.explain_shortage(rejection)

@@ -7,6 +7,7 @@ For many nodes it may be done in floats, which divide several times faster. They
 LARGEST: a percentage that is not whole is further from the next one than any rounding error.
 """
 
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import ClassVar, NamedTuple, TypeVar
 
@@ -186,10 +187,18 @@ class ScoringWeights(Struct, frozen=True, eq=False):
         return total
 
 
-class ScoredRequest(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class ScoredRequest:
     """What a pod adds to each of the resources that are scored."""
 
     weights: ScoringWeights
-    amounts: tuple[int, ...]
     # One by one, with each resource.
     each: tuple[tuple[ScoredResource, int], ...]
+    # A hundred times as much, one below the other.
+    hundredfold: Floats = field(compare=False)
+
+    @classmethod
+    def of(cls, each: tuple[tuple[ScoredResource, int], ...]) -> "ScoredRequest":
+        """Resources with their amounts."""
+        weights = ScoringWeights.of(tuple([scored for scored, _ in each]))
+        return cls(weights, each, np.array([100.0 * amount for _, amount in each])[:, None])
