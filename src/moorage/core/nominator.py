@@ -28,12 +28,13 @@ class Nominator:
 
     def nominate(self, pod: Pod, node: str) -> None:
         """Nominate a node for a pod, whatever the pod's status names; "" stands for no node."""
-        self._forget(pod.uid)
+        meta = pod.metadata
+        self._forget(meta.uid)
         if self._is_pending(pod):
-            self._node_of[pod.uid] = node
+            self._node_of[meta.uid] = node
             if node:
-                meta = ObjectMeta(name=pod.name, namespace=pod.namespace, uid=pod.uid)
-                self.by_node.setdefault(node, {})[pod.uid] = Pod(metadata=meta)
+                named = ObjectMeta(name=meta.name, namespace=meta.namespace, uid=meta.uid)
+                self.by_node.setdefault(node, {})[meta.uid] = Pod(metadata=named)
                 self._changed(node)
 
     def follow(self, pod: Pod) -> None:
@@ -70,7 +71,7 @@ class Nominator:
 
     def node_for(self, pod: Pod) -> str:
         """A pod's nominated node, as nominated here or else by the pod's status; "" for none."""
-        return self._node_of.get(pod.uid) or pod.status.nominated_node_name
+        return self._node_of.get(pod.metadata.uid) or pod.status.nominated_node_name
 
     def on(self, node: str) -> list[Pod]:
         """The names of the nominated pods of a node."""

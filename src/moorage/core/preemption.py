@@ -243,7 +243,7 @@ class Preemptions:
     # One victim
 
     def _evict(self, victim: Pod, preemption: Preemption, now: float) -> None:
-        uid, pod = victim.uid, self._state.current(victim)
+        uid, pod = victim.metadata.uid, self._state.current(victim)
         if pod is None or not self._is_in_the_way(pod, preemption):
             return  # Gone or terminating, for whatever reason.
         if uid in self._evictions:
@@ -262,7 +262,7 @@ class Preemptions:
             self._request(eviction)
 
     def _is_on_node(self, victim: Pod, preemption: Preemption) -> bool:
-        cached = self._state.cache.get(victim.uid)
+        cached = self._state.cache.get(victim.metadata.uid)
         return cached is not None and (cached.node == preemption.node or bool(preemption.group_uid))
 
     def _is_in_the_way(self, victim: Pod, preemption: Preemption) -> bool:
@@ -275,31 +275,31 @@ class Preemptions:
 
     def _request(self, eviction: VictimEviction) -> None:
         """Patch the victim's condition, then delete it with its own grace period."""
-        victim = eviction.victim
-        request: DeletePod | PatchPodStatus = DeletePod(PodRef.of(victim))
+        victim, ref = eviction.victim, PodRef.of(eviction.victim)
+        request: DeletePod | PatchPodStatus = DeletePod(ref)
         if not eviction.is_patched:
             condition = _condition(victim, eviction.by)
             eviction.is_patched = _has_condition(victim, condition)
             if not eviction.is_patched:
-                request = PatchPodStatus(PodRef.of(victim), condition=condition)
-        self._outbox.add(request, Purpose.PREEMPTION, f"victim {victim.uid}")
+                request = PatchPodStatus(ref, condition=condition)
+        self._outbox.add(request, Purpose.PREEMPTION, f"victim {ref.uid}")
 
     def _victim_completed(self, eviction: VictimEviction, outcome: Outcome, now: float) -> None:
         victim, done = eviction.victim, isinstance(outcome, Done)
-        pod = self._state.current(victim)
+        uid, pod = victim.metadata.uid, self._state.current(victim)
         in_the_way = pod is not None and self._is_in_the_way(pod, eviction.by)
-        if done and in_the_way and victim.uid not in self._unobserved:
-            # An outdated list hid the victim meanwhile, and another one showed it again.
-            for number in eviction.waiting:
-                self._wait_until_terminating(victim.uid, self._in_progress[number])
-        if done and in_the_way and not eviction.is_patched:
-            eviction.is_patched = True
-            self._request(eviction)
-            return
+        if done and in_the_way:
+            if uid not in self._unobserved:
+                # An outdated list hid the victim meanwhile, and another one showed it again.
+                for number in eviction.waiting:
+                    self._wait_until_terminating(uid, self._in_progress[number])
+            if not eviction.is_patched:
+                eviction.is_patched = True
+                self._request(eviction)
+                return
         if done and eviction.is_patched:
             self._report(victim, eviction.by, now)
-        uid, gone = victim.uid, isinstance(outcome, Failed) and outcome.missing
-        failed = not (done or gone)
+        failed = not (done or (isinstance(outcome, Failed) and outcome.missing))
         del self._evictions[uid]
         for number in eviction.waiting:
             preemption = self._in_progress[number]
@@ -313,14 +313,14 @@ class Preemptions:
 
     def _report(self, victim: Pod, by: Preemption, now: float, how: str = "") -> None:
         """Record the preemption of a victim, and emit an Event."""
-        key, uid, node, pod = victim.key, victim.uid, by.node, by.pod
+        ref, node, pod, by_uid = PodRef.of(victim), by.node, by.pod, by.pod.uid
         self._journal.add(
-            Preempted(at=now, pod=key, uid=uid, node=node, by=pod.key, by_uid=pod.uid)
+            Preempted(at=now, pod=victim.key, uid=ref.uid, node=node, by=pod.key, by_uid=by_uid)
         )
-        preemptor = f"podgroup {by.group_uid}" if by.group_uid else f"pod {pod.uid}"
+        preemptor = f"podgroup {by.group_uid}" if by.group_uid else f"pod {by_uid}"
         note = f"Preempted by {preemptor} on node {node}{how}"
         reporter = pod.spec.scheduler_name
-        event = EmitEvent(PodRef.of(victim), "Normal", "Preempted", "Preempting", note, reporter)
+        event = EmitEvent(ref, "Normal", "Preempted", "Preempting", note, reporter)
         self._outbox.add(event)
 
 

@@ -123,4 +123,5 @@ class SchedulerState:
     def current(self, pod: Pod) -> Pod | None:
         """The newest version of a pod; None if it is gone or replaced under its name."""
         known = self.pods.get(pod.key)
-        return known if known is not None and known.uid == pod.uid else None
+        is_same = known is not None and known.metadata.uid == pod.metadata.uid
+        return known if is_same else None

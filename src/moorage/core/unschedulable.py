@@ -87,7 +87,8 @@ class UnschedulablePods:
         """
         if not self.entries:
             return []
-        found = dict(self._rejected.get(ANY_EVENT, {}))
+        rejected, gated = self._rejected, self._gated
+        found = dict(rejected.get(ANY_EVENT, {}))
         if names is not None:
             listed = set(plugins)
             keys = set(names).union(*[self._by_alias.get(name, ()) for name in names])
@@ -97,9 +98,11 @@ class UnschedulablePods:
                     found[slot.serial] = self.entries[key]
             return [found[serial] for serial in sorted(found)]
         for plugin in plugins:
-            found.update(self._rejected.get(plugin, {}))
-            found.update(self._gated.get(plugin, {}))
-        return [found[serial] for serial in sorted(found)]
+            if plugin in rejected:
+                found.update(rejected[plugin])
+            if plugin in gated:
+                found.update(gated[plugin])
+        return [found[serial] for serial in sorted(found)] if found else []
 
     @property
     def oldest(self) -> QueuedPod | None:

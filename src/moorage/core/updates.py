@@ -36,16 +36,18 @@ def resource_of(obj: KubeObject) -> str:
 
 def pod_update(old: Pod, new: Pod) -> list[ClusterEvent]:
     """The events of a pod update; a general Update if no specific aspect changed."""
-    resource = ASSIGNED_POD if new.node_name else UNSCHEDULABLE_POD
+    was, spec = old.spec, new.spec
+    resource = ASSIGNED_POD if spec.node_name else UNSCHEDULABLE_POD
     actions = []
-    if old.labels != new.labels:
+    if old.metadata.labels != new.metadata.labels:
         actions.append(Action.UPDATE_POD_LABEL)
     if _requests_may_differ(old, new) and requests.decreased(old, new):
         actions.append(Action.UPDATE_POD_SCALE_DOWN)
-    if old.spec.scheduling_gates and not new.spec.scheduling_gates:
-        actions.append(Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED)
-    if len(old.spec.tolerations) != len(new.spec.tolerations):
-        actions.append(Action.UPDATE_POD_TOLERATION)
+    if was is not spec:
+        if was.scheduling_gates and not spec.scheduling_gates:
+            actions.append(Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED)
+        if len(was.tolerations) != len(spec.tolerations):
+            actions.append(Action.UPDATE_POD_TOLERATION)
     if old.status.resource_claim_statuses != new.status.resource_claim_statuses:
         actions.append(Action.UPDATE_POD_GENERATED_RESOURCE_CLAIM)
     if not actions:

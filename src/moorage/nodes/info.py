@@ -91,9 +91,8 @@ class NodeInfo:
         image = self.table.images.get(name)
         return image if image is not None and self.row in image.rows else None
 
-    def _amounts(self) -> tuple[dict[str, int], dict[str, int]]:
-        table = self.table
-        return table.requested_columns.of_row(self.row), table.nonzero_columns.of_row(self.row)
+    def _all_requested(self) -> dict[str, int]:
+        return self.table.requested_columns.of_row(self.row)
 
     def copy(self) -> "NodeCopy":
         """An independent copy of this node."""
@@ -103,12 +102,12 @@ class NodeInfo:
 class NodeCopy(NodeInfo):
     """A copy of a node, for hypotheses."""
 
-    __slots__ = ("_nonzero", "_placed", "_ports", "_requested")
+    __slots__ = ("_placed", "_ports", "_requested")
 
     def __init__(self, original: NodeInfo) -> None:
         super().__init__(original.table, original.row)
         self._placed = dict(original.placed())
-        self._requested, self._nonzero = original._amounts()
+        self._requested = original._all_requested()
         self._ports = set(original.used_ports)
 
     def placed(self) -> dict[str, Placed]:
@@ -125,29 +124,32 @@ class NodeCopy(NodeInfo):
         return self.allocatable(resource), self._requested.get(resource, 0)
 
     def nonzero_requested(self, resource: str) -> int:
-        return self._nonzero.get(resource, 0)
+        # No filter reads it, so it is not kept up to date.
+        amounts = [dict(placed.usage.nonzero).get(resource, 0) for placed in self._placed.values()]
+        return sum(amounts)
 
     @property
     def used_ports(self) -> Set[HostPort]:
         return self._ports
 
-    def _amounts(self) -> tuple[dict[str, int], dict[str, int]]:
-        return dict(self._requested), dict(self._nonzero)
+    def _all_requested(self) -> dict[str, int]:
+        return dict(self._requested)
 
     def add(self, pod: Pod, usage: Usage) -> None:
         """Add a pod."""
-        self._placed[pod.uid] = Placed(pod, usage)
-        self._add_usage(usage, sign=1)
-        self._ports.update(usage.ports)
+        self._placed[pod.metadata.uid] = Placed(pod, usage)
+        self._add_requests(usage, 1)
+        if usage.ports:
+            self._ports.update(usage.ports)
 
     def remove(self, pod: Pod) -> None:
         """Remove a pod."""
-        usage = self._placed.pop(pod.uid).usage
-        self._add_usage(usage, sign=-1)
-        self._ports.difference_update(usage.ports)
+        usage = self._placed.pop(pod.metadata.uid).usage
+        self._add_requests(usage, -1)
+        if usage.ports:
+            self._ports.difference_update(usage.ports)
 
-    def _add_usage(self, usage: Usage, *, sign: int) -> None:
+    def _add_requests(self, usage: Usage, sign: int) -> None:
+        requested = self._requested
         for name, amount in usage.requested:
-            self._requested[name] = self._requested.get(name, 0) + sign * amount
-        for name, amount in usage.nonzero:
-            self._nonzero[name] = self._nonzero.get(name, 0) + sign * amount
+            requested[name] = requested.get(name, 0) + sign * amount

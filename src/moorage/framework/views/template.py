@@ -22,7 +22,7 @@ from moorage.api.pod import Pod
 from moorage.framework import invoke
 from moorage.framework.invoke import measured
 from moorage.framework.state import CycleState
-from moorage.framework.status import SKIP, SUCCESS, Mask, Narrowed, Status
+from moorage.framework.status import SUCCESS, Mask, Narrowed, Status
 from moorage.framework.views.feasible import FeasibleRows, FeasibleView
 from moorage.framework.views.filters import FilterView, PlacementFilterView, RowStatuses
 from moorage.framework.views.grouped import ByGroup, GroupedViews
@@ -288,7 +288,7 @@ class TemplateViews:
             status = SUCCESS if method is None else invoke.pre_score(method, state, pod, fits)
             if retains and not stage.skips_again(plugin.name, status):
                 active.append(plugin)
-            if status is not SKIP and not is_skip(status):
+            if status is SUCCESS or not is_skip(status):
                 added = added or CycleScores(state, pod, fits, scored)
                 added.add(plugin)
         if retains:

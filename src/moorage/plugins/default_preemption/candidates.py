@@ -112,14 +112,17 @@ def _best(compared: NDArray[np.float64]) -> Choice:
         return Choice(0, ONLY)
     left: mp.RowArray | None = None  # All of them.
     count = compared.shape[1]
-    for line, reason in zip(compared, REASONS, strict=True):
+    # Most often candidates are equal in nearly all criteria.
+    differs = (compared != compared[:, :1]).any(axis=1)
+    for criterion in differs.nonzero()[0].tolist():
+        line = compared[criterion]
         found = line if left is None else line[left]
         best = found == found[found.argmin()]
         number = int(np.count_nonzero(best))
         if number < count:
             left, count = best.nonzero()[0] if left is None else left[best], number
             if number == 1:
-                return Choice(int(left[0]), reason)
+                return Choice(int(left[0]), REASONS[criterion])
     first, others = 0 if left is None else int(left[0]), count - 1
     text = "another" if others == 1 else f"{others} others"
     return Choice(first, TIE.format(others=text))
