@@ -58,9 +58,9 @@ class NominatedPods:
         if more > 0:
             self._numbers = np.pad(self._numbers, ((0, 0), (0, more)))
             self._priorities = np.pad(self._priorities, ((0, 0), (0, more)))
-        here = slice(0, len(placed))
-        self._numbers[row, here] = [self.book.number(each.usage) for each in placed]
-        self._priorities[row, here] = [each.pod.priority for each in placed]
+        for position, each in enumerate(placed):  # Most often there is one.
+            self._numbers[row, position] = self.book.number(each.usage)
+            self._priorities[row, position] = each.pod.priority
 
     def beside(self, pod: Pod, row: int) -> list[Placed]:
         """The nominated pods of a row that a pod has to leave room for."""
