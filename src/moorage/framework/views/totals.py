@@ -243,8 +243,7 @@ class Scored(Struct, gc=False):
 
     def kept(self, rows: Sequence[int]) -> list[Any]:
         """What a reader derived from the scores of rows and kept; None where these changed."""
-        get = self.parts.derived.get
-        return [get(row) for row in rows]
+        return [*map(self.parts.derived.get, rows)]
 
     def keep(self, row: int, derived: Any) -> None:
         """Keep what is derived from the scores of a row."""
@@ -258,10 +257,10 @@ class Scored(Struct, gc=False):
         best = self.best_rows.rows(self.totals)
         if isinstance(best, RowBlocks):
             rows = best.first(count)
-        elif isinstance(best, list):
-            rows = best[:count]
+        elif isinstance(best, np.ndarray):
+            rows = best[:count].tolist()
         else:
-            rows = [int(row) for row in best[:count]]
+            rows = [*best[:count]]
         if selected in rows:
             rows.remove(selected)
         found = [selected, *rows[: count - 1]]
