@@ -59,8 +59,9 @@ class Allocatable:
 
 
 Amounts = list[int] | Zeros
-# A line of an array, and the requested and allocatable amounts that it is computed from.
-LineSource = tuple[Floats, Amounts, Amounts | None]
+# The index of a line (a view of it would not survive pickling), and the requested and allocatable
+# amounts that it is computed from.
+LineSource = tuple[int, Amounts, Amounts | None]
 
 
 class FloatLines:
@@ -90,15 +91,15 @@ class FloatLines:
 
     def write_row(self, row: int) -> None:
         """Compute one row again."""
-        factor = self._factor
+        values, factor = self.values, self._factor
         for line, requested, allocatable in self._sources or self._find_sources():
             amount = requested[row] if allocatable is None else allocatable[row] - requested[row]
-            line[row] = amount * factor
+            values[line, row] = amount * factor
 
     def _find_sources(self) -> list[LineSource]:
         sources: list[LineSource] = []
         table, is_complete = self._table, True
-        for line, (resource, defaulted) in zip(self.values, self._resources, strict=True):
+        for line, (resource, defaulted) in enumerate(self._resources):
             requested = table.requested_of(defaulted=defaulted).values.get(resource, ZEROS)
             allocatable = table.allocatable_columns.values.get(resource, ZEROS)
             is_complete = is_complete and requested is not ZEROS and allocatable is not ZEROS
