@@ -1,5 +1,7 @@
-"""The bounds on what nodes have free agree with a check of every node."""
+"""Derived amounts agree with every node: the bounds on what is free, and the float lines."""
 
+import copy
+import pickle
 from random import Random
 
 import pytest
@@ -46,6 +48,28 @@ def test_the_bound_agrees_with_all_rows(seed, few, monkeypatch):
         assert table.has_room(WATCHED, amounts) is answer
         said.add(answer)
     assert said == {True, False}
+
+
+@pytest.mark.parametrize(
+    "copied",
+    [
+        pytest.param(copy.deepcopy, id="deepcopy"),
+        pytest.param(lambda table: pickle.loads(pickle.dumps(table)), id="pickle"),
+    ],
+)
+def test_float_lines_of_a_copy_follow_the_copy(copied):
+    table = make_table([make_node(f"n{i}", allocatable={"cpu": 4}) for i in range(3)])
+    watched = (("cpu", False), ("memory", False))
+    first, second = (
+        make_pod(name, uid=name, requests={"cpu": 1, "memory": 7}) for name in ("first", "second")
+    )
+    table.add_pod("n1", first, Usage.of(first))
+    before = table.free_floats(watched).copy()
+    other = copied(table)
+    other.add_pod("n1", second, Usage.of(second))
+    changed = other.free_floats(watched)[:, other.row_of["n1"]] - before[:, table.row_of["n1"]]
+    assert changed.tolist() == [-1000, -7]
+    assert (table.free_floats(watched) == before).all()
 
 
 def test_the_number_of_bounds_is_limited(monkeypatch):
