@@ -58,13 +58,14 @@ def test_the_bound_agrees_with_all_rows(seed, few, monkeypatch):
     ],
 )
 def test_float_lines_of_a_copy_follow_the_copy(copied):
-    table = make_table([make_node(f"n{i}", allocatable={"cpu": 4}) for i in range(3)])
+    table = make_table([make_node(f"n{i}", allocatable={"cpu": 4, "memory": 99}) for i in range(3)])
     watched = (("cpu", False), ("memory", False))
     first, second = (
         make_pod(name, uid=name, requests={"cpu": 1, "memory": 7}) for name in ("first", "second")
     )
+    table.free_floats(watched)
     table.add_pod("n1", first, Usage.of(first))
-    before = table.free_floats(watched).copy()
+    before = table.free_floats(watched).copy()  # One row was written again.
     other = copied(table)
     other.add_pod("n1", second, Usage.of(second))
     changed = other.free_floats(watched)[:, other.row_of["n1"]] - before[:, table.row_of["n1"]]
