@@ -139,13 +139,13 @@ class BindingCycle(Struct, gc=False):
     def completed(self, outcome: Outcome) -> None:
         """Take the outcome of one of the outstanding requests."""
         self.outstanding -= 1
-        if isinstance(outcome, Done) and outcome.claim is not None:
-            self.state.written.append(outcome.claim)
-        if self.stage == FAILED:
-            return
         if isinstance(outcome, Done):
+            if outcome.claim is not None:
+                self.state.written.append(outcome.claim)
             if self.stage == BIND:
                 self.stage = BINDING_TRANSITIONS[BIND, FINISH]
+        elif self.stage == FAILED:
+            pass  # The first failure counts.
         elif isinstance(self.plugin, ExtenderBinder):
             if not self.plugin.ignorable:
                 self.fail(error(outcome.reason))

@@ -148,10 +148,9 @@ class Bindings:
 
     def permit(self, binding: BindingCycle, now: float) -> None:
         """Go on with an assumed and reserved pod as far as possible."""
-        profile, state, placed, node = binding.profile, binding.state, binding.pod, binding.node
-        waits, active = NO_WAITS, binding.active
+        waits, active, state = NO_WAITS, binding.active, binding.state
         if "permit" in active:
-            status, waits = binding_points.permit(profile, state, placed, node)
+            status, waits = binding_points.permit(binding.profile, state, binding.pod, binding.node)
             if status is not SUCCESS and not waits:
                 binding.fail(status)
                 self._unwind(binding, now)
@@ -162,8 +161,8 @@ class Bindings:
         if "pre_bind" in active and not self._pre_flight(binding, now):
             return
         if waits or binding.busy:
-            binding.entry.patched_node = node
-            self._outbox.add(PatchPodStatus(PodRef.of(placed), nominated_node_name=node))
+            node = binding.entry.patched_node = binding.node
+            self._outbox.add(PatchPodStatus(PodRef.of(binding.pod), nominated_node_name=node))
         if waits:
             self._wait(binding, waits, now)
         else:

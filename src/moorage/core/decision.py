@@ -80,7 +80,3 @@ class Decision(Struct, gc=False):
         counts = self.filtered.rejected_by
         names = self.filtered.names
         return dict(compress(zip(names, counts, strict=False), counts))
-
-    def best_rows(self, count: int) -> list[int]:
-        """The rows with the highest totals, the selected one first."""
-        return [self.row] if self.scored is None else self.scored.top(count, self.row)

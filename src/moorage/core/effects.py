@@ -55,7 +55,6 @@ class Purpose(Enum):
     UNDO = "what a failed binding wrote is undone"
     POD_GROUP = "the status of a pod group is patched"
     TORN_GANG = "members of a gang that cannot be completed are evicted"
-    INFORM = "no part waits for it"
 
 
 class Outbox:
@@ -68,11 +67,11 @@ class Outbox:
         self.tickets: dict[Ticket, tuple[Purpose, str]] = {}
         self._last_ticket = 0
 
-    def add(self, request: Request, purpose: Purpose = Purpose.INFORM, name: str = "") -> None:
-        """Request something; its outcome goes to the purpose's part, with the name."""
+    def add(self, request: Request, purpose: Purpose | None = None, name: str = "") -> None:
+        """Request something; its outcome goes to the purpose's part, if any, with the name."""
         ticket: Ticket = self._last_ticket + 1  # type: ignore[assignment]  # saves a call
         self._last_ticket = ticket
-        if purpose is not Purpose.INFORM:
+        if purpose is not None:
             self.tickets[ticket] = (purpose, name)
         self.effects.append(Effect(ticket, request))
 

@@ -247,10 +247,10 @@ def _best(decision: Decision) -> tuple[ScoredNode, ...]:
     scored = decision.scored
     if scored is None:
         return ()
-    rows, names, best = decision.best_rows(BEST_KEPT), decision.state.table.names, []
-    for row, known in zip(rows, scored.kept(rows), strict=True):
-        if known is None:
-            known = ScoredNode(names[row], scored.total(row), scored.scores(row))
-            scored.keep(row, known)
-        best.append(known)
+    rows, names = scored.top(BEST_KEPT, decision.row), decision.state.table.names
+    best = scored.kept(rows)
+    for i, row in enumerate(rows):
+        if best[i] is None:
+            best[i] = ScoredNode(names[row], scored.total(row), scored.scores(row))
+            scored.keep(row, best[i])
     return tuple(best)

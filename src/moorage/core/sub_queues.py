@@ -96,17 +96,17 @@ class SubQueues:
 
     def pop(self, now: float) -> QueuedPod | None:
         """Remove and return the next pod to try; None if there is none."""
-        self._now = now
-        if self._early is not None:
-            self._follow_paths(self._early)
-        if self.active and not self._is_early_first():
+        self._now, early = now, self._early
+        if early is not None:
+            self._follow_paths(early)
+        if self.active and (early is None or not self._is_first(early)):
             entry = self.active.pop()
         elif self.backoff.rejected:
             # An early attempt is better than an idle scheduler.
-            if self._early is None:
+            if early is None:
                 entry = self.backoff.rejected.pop()
             else:
-                entry = self._early.pop()
+                entry = early.pop()
                 self.backoff.discard(entry.key)
             self._record(entry, ACTIVE, updates.POP_FROM_BACKOFF, now)
         else:
@@ -126,15 +126,13 @@ class SubQueues:
             self.active.changed(changed)
             early.changed(changed)
 
-    def _is_early_first(self) -> bool:
+    def _is_first(self, early: PartitionedHeap) -> bool:
         """Whether a pod that backs off is tried because its partition is before all active ones.
 
         Else a partition would lose its turn to others whose pods were rejected less recently.
         """
-        if not self._early:
-            return False
         assert isinstance(self.active, PartitionedHeap)
-        return self._early.rank() < self.active.rank()
+        return bool(early) and early.rank() < self.active.rank()
 
     def take(self, entry: QueuedPod) -> None:
         """Remove an active pod that is tried out of turn."""
