@@ -182,6 +182,8 @@ class RowBlocks:
         self._by_block = self._has_row.reshape(blocks, self.BLOCK)
         self._counts = self._by_block.sum(axis=1)
         self._length = len(rows)
+        # The first rows, as far as they were asked for.
+        self._first: list[int] = []
 
     def __len__(self) -> int:
         return self._length
@@ -192,15 +194,23 @@ class RowBlocks:
     @classmethod
     def nth(cls, each: "Sequence[RowBlocks]", index: int) -> int:
         """The n-th row of several together, which have none in common."""
-        ends = sum([blocks._counts for blocks in each[1:]], each[0]._counts).cumsum()
+        first, *others = each
+        ends = sum([blocks._counts for blocks in others], first._counts).cumsum()
         block = int(ends.searchsorted(index, side="right"))
         at = index - (ends.item(block - 1) if block else 0)
-        has_row = np.logical_or.reduce([blocks._by_block[block] for blocks in each])
+        has_row = first._by_block[block]
+        for blocks in others:
+            has_row = has_row | blocks._by_block[block]
         row: int = block * cls.BLOCK + has_row.nonzero()[0].item(at)
         return row
 
     def first(self, count: int) -> list[int]:
         """The first rows."""
+        if len(self._first) < count:
+            self._first = self._find_first(count)
+        return self._first[:count]
+
+    def _find_first(self, count: int) -> list[int]:
         found: list[int] = []
         block = int((self._counts > 0).argmax())
         while len(found) < count and block < len(self._counts):
@@ -211,12 +221,16 @@ class RowBlocks:
 
     def add(self, row: int) -> None:
         """Add a row that is not there."""
+        if self._first and row < self._first[-1]:
+            self._first = []
         self._has_row[row] = True
         self._counts[row // self.BLOCK] += 1
         self._length += 1
 
     def remove(self, row: int) -> None:
         """Remove a row."""
+        if self._first and row <= self._first[-1]:
+            self._first = []
         self._has_row[row] = False
         self._counts[row // self.BLOCK] -= 1
         self._length -= 1
