@@ -144,9 +144,10 @@ class BindingCycle(Struct, gc=False):
                 self.state.written.append(outcome.claim)
             if self.stage == BIND:
                 self.stage = BINDING_TRANSITIONS[BIND, FINISH]
-        elif self.stage == FAILED:
-            pass  # The first failure counts.
-        elif isinstance(self.plugin, ExtenderBinder):
+            return
+        if self.stage == FAILED:
+            return  # The first failure counts.
+        if isinstance(self.plugin, ExtenderBinder):
             if not self.plugin.ignorable:
                 self.fail(error(outcome.reason))
         else:

@@ -35,7 +35,7 @@ NO_ROWS = np.zeros(0, dtype=np.intp)
 class DomainSums:
     """A number for every domain of a topology key."""
 
-    __slots__ = ("_sums", "absent", "column", "nonzero")
+    __slots__ = ("_moved", "_sums", "_turned", "absent", "column", "nonzero")
 
     def __init__(self, column: LabelColumn) -> None:
         self.column = column
@@ -43,6 +43,23 @@ class DomainSums:
         self.absent = 0
         # The number of domains whose sum is not 0.
         self.nonzero = 0
+        # Written from the first time that they are read.
+        self._moved: DomainLog | None = None
+        self._turned: DomainLog | None = None
+
+    @property
+    def moved(self) -> DomainLog:
+        """Domains whose sum changed."""
+        if self._moved is None:
+            self._moved = DomainLog(LONGEST)
+        return self._moved
+
+    @property
+    def turned(self) -> DomainLog:
+        """Domains whose sum became zero or non-zero."""
+        if self._turned is None:
+            self._turned = DomainLog(LONGEST)
+        return self._turned
 
     @property
     def sums(self) -> Ints:
@@ -66,8 +83,17 @@ class DomainSums:
             return
         sums = self._sums if code < len(self._sums) else self.sums
         before = sums.item(code)
-        sums[code] = before + amount
-        self.nonzero += (before + amount != 0) - (before != 0)
+        after = sums[code] = before + amount
+        if self._moved is not None:
+            self._moved.add((code, row))
+        if (before == 0) != (after == 0):
+            self._turn(code, row, after)
+
+    def _turn(self, code: int, row: int, after: int) -> None:
+        """The sum of a domain became zero or non-zero."""
+        self.nonzero += 1 if after else -1
+        if self._turned is not None:
+            self._turned.add((code, row))
 
     def of_row(self, row: int) -> int:
         """The sum of a row's domain; NO_DOMAIN for a row in none."""
@@ -132,7 +158,7 @@ class EligibleRows:
 class DomainView(DomainSums):
     """A counter's sums per domain, of eligible rows only if there is an eligibility."""
 
-    __slots__ = ("_moved", "_placements", "_turned", "eligibility", "used_at")
+    __slots__ = ("_placements", "eligibility", "used_at")
 
     def __init__(
         self, column: LabelColumn, eligibility: EligibleRows | None, placements: "Placements"
@@ -141,43 +167,16 @@ class DomainView(DomainSums):
         self.eligibility = eligibility
         self.used_at = 0
         self._placements = placements
-        # Written from the first time that they are read.
-        self._moved: DomainLog | None = None
-        self._turned: DomainLog | None = None
-
-    @property
-    def moved(self) -> DomainLog:
-        """Domains whose sum changed."""
-        if self._moved is None:
-            self._moved = DomainLog(LONGEST)
-        return self._moved
-
-    @property
-    def turned(self) -> DomainLog:
-        """Domains whose sum became zero or non-zero."""
-        if self._turned is None:
-            self._turned = DomainLog(LONGEST)
-        return self._turned
 
     def add(self, row: int, amount: int) -> None:
-        """Add to the count of a row; all in one call, because every pod comes through here."""
-        if self.eligibility is not None and not self.eligibility.mask.item(row):
-            return
-        code = self.column.codes.item(row)
-        if code == ABSENT:
-            self.absent += amount
-            return
-        sums = self._sums if code < len(self._sums) else self.sums
-        before = sums.item(code)
-        after = sums[code] = before + amount
-        if self._moved is not None:
-            self._moved.add((code, row))
-        if not before or not after:
-            if self._turned is not None:
-                self._turned.add((code, row))
-            self.nonzero += 1 if after else -1
-            if self.nonzero == (1 if after else 0):
-                self._placements.version += 1
+        """Add to the count of a row."""
+        if self.eligibility is None or self.eligibility.mask.item(row):
+            super().add(row, amount)
+
+    def _turn(self, code: int, row: int, after: int) -> None:
+        super()._turn(code, row, after)
+        if self.nonzero == (1 if after else 0):
+            self._placements.version += 1
 
     def fill(self, amounts: Mapping[int, int]) -> None:
         """Sum up the amounts of rows."""
