@@ -95,7 +95,7 @@ class RandomCluster:
 
     def state(self, pod: Pod) -> CycleState:
         """A fresh state for a cycle of this pod."""
-        return CycleState(self.cluster, self.templates.of(pod), 0.0)
+        return CycleState.of(self.cluster, self.templates.of(pod))
 
     def step(self) -> None:
         """Let something happen."""

@@ -41,9 +41,9 @@ def answer(cycle, *outcomes):
 
 def test_nothing_to_do_but_bind(machine):
     cycle = begin(machine)
-    assert cycle.step() == (BIND,)
+    assert cycle.step() == [BIND]
     assert cycle.stage == stages.BIND
-    assert answer(cycle, Done()) == ()
+    assert answer(cycle, Done()) == []
     assert (cycle.stage, cycle.status) == (stages.DONE, SUCCESS)
 
 
@@ -55,12 +55,12 @@ def test_pre_bind_plugins_one_after_the_other(machine):
         make("C", pre_bind=()),
         make("D", pre_bind=SECOND),
     )
-    assert cycle.step() == (FIRST, SECOND)
-    assert cycle.step() == ()  # Both have to be carried out.
-    assert answer(cycle, Done()) == ()
-    assert answer(cycle, Done()) == (SECOND,)
+    assert cycle.step() == [FIRST, SECOND]
+    assert cycle.step() == []  # Both have to be carried out.
+    assert answer(cycle, Done()) == []
+    assert answer(cycle, Done()) == [SECOND]
     assert cycle.stage == stages.PRE_BIND
-    assert answer(cycle, Done()) == (BIND,)
+    assert answer(cycle, Done()) == [BIND]
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_pre_bind_plugins_one_after_the_other(machine):
 )
 def test_a_pre_bind_plugin_does_not_succeed(machine, said, status):
     cycle = begin(machine, make("A", pre_bind=said), make("B", pre_bind=PluginFailure("unused")))
-    assert cycle.step() == ()
+    assert cycle.step() == []
     assert (cycle.stage, cycle.status, cycle.outstanding) == (stages.FAILED, status, 0)
 
 
@@ -84,10 +84,10 @@ def test_a_pre_bind_plugin_does_not_succeed(machine, said, status):
 def test_a_request_of_pre_bind_fails(machine, outcome):
     cycle = begin(machine, make("A", pre_bind=(FIRST, SECOND)))
     cycle.step()
-    assert answer(cycle, outcome) == ()
+    assert answer(cycle, outcome) == []
     assert cycle.status == error('running PreBind plugin "A": conflict', "A")
     assert (cycle.stage, cycle.outstanding) == (stages.FAILED, 1)  # The other is under way still.
-    assert answer(cycle, Done()) == ()
+    assert answer(cycle, Done()) == []
     assert (cycle.stage, cycle.outstanding) == (stages.FAILED, 0)
 
 
@@ -116,17 +116,17 @@ def test_the_binding_fails(machine):
 )
 def test_a_bind_plugin_of_ones_own(machine, said, stage, status):
     cycle = begin(machine, make("A", bind=said))
-    assert cycle.step() == ()
+    assert cycle.step() == []
     assert (cycle.stage, cycle.status) == (stage, status)
 
 
 def test_a_bind_plugin_may_leave_it_to_the_next(machine):
     cycle = begin(machine, make("A", bind=SKIP))
-    assert cycle.step() == (BIND,)
+    assert cycle.step() == [BIND]
 
 
 def test_all_bind_plugins_skip(machine):
     cycle = begin(machine, make("A", bind=SKIP))
     cycle.unbound = cycle.unbound[:1]
-    assert cycle.step() == ()
+    assert cycle.step() == []
     assert (cycle.stage, cycle.status.code, cycle.status.message) == (stages.FAILED, Code.SKIP, "")

@@ -224,8 +224,8 @@ def test_pre_bind(result, expected):
 )
 def test_bind(result, expected):
     profile, state = profile_and_state([make("A", bind=result)])
-    plugin = profile.binds[-1]
-    assert binding_points.bind(profile, plugin, state, POD, "n1") == expected
+    method = profile.chain["bind"][-1]
+    assert binding_points.bind(method, state, POD, "n1") == expected
 
 
 def test_post_bind_runs_all_plugins_despite_errors():

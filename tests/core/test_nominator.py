@@ -53,6 +53,13 @@ def test_only_pending_pods_are_nominated(known, node):
     assert nominator.node_of("uid-p") == node
 
 
+def test_a_repeated_nomination_comes_last():
+    nominator = Nominator()
+    for name in ("p", "q", "p"):
+        nominator.nominate(make_pod(name), "n1")
+    assert [pod.name for pod in nominator.on("n1")] == ["q", "p"]
+
+
 def test_a_nomination_overrides_the_status():
     nominator = Nominator()
     nominator.follow(make_pod(nominated="n1"))

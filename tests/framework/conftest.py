@@ -77,7 +77,7 @@ class Workbench:
         chosen = self.profiles[pod.spec.scheduler_name]
         template = self.templates.of(pod)
         views = chosen.views.of(template)
-        state = CycleState(self.cluster, template, 0.0, below=views.state)
+        state = CycleState.of(self.cluster, template, below=views.state)
         results = CycleResults(chosen, state, views.pre_filter(state, pod))
         if results.pre.rejected is None:
             results.filtered = views.filter(state, pod, results.pre)

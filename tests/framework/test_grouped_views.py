@@ -98,7 +98,7 @@ def decide(bench):
         profile = workbench.profile
 
         def once(by_group=True):  # noqa: FBT002
-            return cycle.decide(profile, pod, templates.of(pod), 0.0, by_group)
+            return cycle.decide(profile, pod, templates.of(pod), 0.0, by_group=by_group)
 
         once()
         once()
@@ -185,3 +185,55 @@ def test_other_plugins_run_for_every_pod(decide, monkeypatch):
     assert isinstance(once().scored, GroupedScores)
     assert isinstance(once().scored, GroupedScores)
     assert Counting.calls == 2
+
+
+class OfNamespaceA(ByZone):
+    """Scores pods of its namespace only."""
+
+    name = namespace = "A"
+
+    def pre_score(self, state, pod, feasible):
+        return SUCCESS if pod.namespace == self.namespace else SKIP
+
+    def score_groups(self, state, pod, groups):
+        return super().score_groups(state, pod, groups) if pod.namespace == self.namespace else None
+
+
+class OfNamespaceB(OfNamespaceA):
+    name = namespace = "B"
+
+
+def test_templates_share_groups_but_not_what_is_derived_from_scores(bench):
+    workbench = bench([OfNamespaceA, OfNamespaceB], nodes=NODES)
+    cluster, templates, profile = workbench.cluster, workbench.templates, workbench.profile
+    cycle = SchedulingCycle(cluster, templates, {}, Random(0))
+    pods = [make_pod("p", namespace=name) for name in "AB"]
+
+    def once(pod):
+        return cycle.decide(profile, pod, templates.of(pod), 0.0, by_group=True)
+
+    for _ in range(2):
+        for pod in pods:
+            once(pod)
+    of_a, of_b = (once(pod).scored for pod in pods)
+    assert isinstance(of_a, GroupedScores)
+    assert isinstance(of_b, GroupedScores)
+    assert of_a._ranked is of_b._ranked
+    assert (of_a.scores(2), of_b.scores(2)) == ({"A": 100}, {"B": 100})
+    of_a.keep(2, "kept")
+    assert (of_a.kept([2, 5]), of_b.kept([2, 5])) == (["kept", None], [None, None])
+    cluster.table.changes.add(2)
+    assert once(pods[1]).scored is of_b
+    assert of_a.kept([2]) == [None]
+
+
+def test_the_best_rows_of_several_groups(decide):
+    """Those with the highest totals first, and of equal totals the first rows."""
+    decision = decide(ByZone)()
+    rows = {decision.state.table.names[row]: row for row in range(9)}
+    by_zone = [
+        sorted(row for name, row in rows.items() if int(name[1:]) % 3 == z) for z in (2, 1, 0)
+    ]
+    for count in range(1, 10):
+        expected = [decision.row, *[r for zone in by_zone for r in zone if r != decision.row]]
+        assert decision.scored.top(count, decision.row) == expected[:count]

@@ -25,7 +25,7 @@ class Tally:
 
 def layered():
     below = make_state(make_pod(), make_table([]))
-    return below, CycleState(below.cluster, below.template, 5.0, below=below)
+    return below, CycleState.of(below.cluster, below.template, 5.0, below)
 
 
 def test_a_written_value_can_be_read():
@@ -84,5 +84,5 @@ def test_pods_to_activate_are_shared_with_clones():
 
 def test_the_table_is_that_of_the_cluster():
     cluster = Cluster()
-    state = CycleState(cluster, Templates().of(make_pod()), 0.0)
+    state = CycleState.of(cluster, Templates().of(make_pod()))
     assert state.table is cluster.table

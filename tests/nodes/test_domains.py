@@ -113,6 +113,19 @@ def test_pods_that_are_being_deleted_count_where_wanted(table, view):
     assert (sums(view)["z1"], sums(live)["z1"]) == (1, 1)
 
 
+def test_a_pod_of_which_only_the_deletion_changes_is_counted_once(table, view):
+    live = table.placements.view(FOO, "zone", counts_terminating=False)
+    first = pod("p1", "a")
+    row, usage = table.row_of["a"], table.placed[table.row_of["a"]][first.uid].usage
+    classes = table.placements.classes
+    for at, counted in (("2030-01-01T00:00:00Z", 1), ("2030-01-01T00:00:30Z", 1), (None, 2)):
+        meta = replace(first.metadata, deletion_timestamp=at)
+        table.replace_pod("a", replace(first, metadata=meta), usage, alike=True)
+        assert (sums(view)["z1"], sums(live)["z1"]) == (2, counted)
+        pods = classes.get(usage.labels)
+        assert (row in pods.terminating, row in pods.live) == (at is not None, at is None)
+
+
 def test_a_view_follows_nodes(table, view):
     table.set_node(make_node("b", labels={"zone": "z2"}))
     assert sums(view) == {"z1": 1, "z2": 1}

@@ -2,7 +2,7 @@
 
 import pytest
 
-from moorage.nodes.resources import LIMIT, ResourceColumns, change_row
+from moorage.nodes.resources import LIMIT, ResourceColumns, add_to_row
 
 
 @pytest.mark.parametrize(
@@ -15,5 +15,5 @@ from moorage.nodes.resources import LIMIT, ResourceColumns, change_row
 def test_both_forms_agree(amounts, total):
     columns = ResourceColumns(2)
     for amount in amounts:
-        change_row(1, columns.changes([("cpu", amount)]), 1)
+        add_to_row(1, columns.changes([("cpu", amount)]))
     assert (int(columns["cpu"][1]), columns.values["cpu"][1]) == (total, total)

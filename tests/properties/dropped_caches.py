@@ -21,7 +21,7 @@ def without_caches(monkeypatch):
     """All schedulers drop their caches before every decision while this lasts."""
     decide = SchedulingCycle.decide
 
-    def decide_anew(cycle, profile, pod, template, now, *_):
+    def decide_anew(cycle, profile, pod, template, now, **_):
         # Without caches, decisions are made row by row.
         templates = Templates()
         drop_caches(cycle, profile, templates)
@@ -58,7 +58,7 @@ def rebuild(table):
             anew.add_pod(name, placed.pod, placed.usage)
     # The order in which nodes are visited and rows are reused depends on history.
     anew._free, anew.zone_order = table._free, table.zone_order
-    for name in NodeTable.__slots__:
+    for name, value in vars(anew).items():
         if name not in ("_table", "_index"):
-            setattr(table, name, getattr(anew, name))
+            setattr(table, name, value)
     table.placements._table = table

@@ -53,7 +53,7 @@ def profile(cluster):
 
 def decide(cluster, pod, kept, templates, *, by_group=False):
     cycle = SchedulingCycle(cluster, templates, {}, Random(0))
-    return cycle.decide(kept, pod, templates.of(pod), 0.0, by_group)
+    return cycle.decide(kept, pod, templates.of(pod), 0.0, by_group=by_group)
 
 
 def decide_anew(random_cluster, pod):

@@ -149,7 +149,7 @@ def shared(scheduler: Scheduler, pod: Pod, node: Node, state: CycleState) -> obj
 
 def check(scheduler: Scheduler, pod: Pod, claims: list[ResourceClaim]) -> list[object]:
     cluster = scheduler.cluster
-    state = CycleState(cluster, scheduler.templates.of(pod), 0.0)
+    state = CycleState.of(cluster, scheduler.templates.of(pod))
     assert DynamicResources().pre_filter(state, pod).is_success
     found = []
     for node in (cluster.table.node(name) for name in NODES):

@@ -191,7 +191,7 @@ class StorageCluster:
 def compare(cluster, plugin):
     """Both forms, for a pod that waits; returns the codes and reasons that came up."""
     pod = cluster.random_pod()
-    state = CycleState(cluster.cluster, cluster.templates.of(pod), 0.0)
+    state = CycleState.of(cluster.cluster, cluster.templates.of(pod))
     if not plugin.pre_filter(state, pod).is_success:
         return set()
     rows = np.flatnonzero(cluster.table.active_rows)

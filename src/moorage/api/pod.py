@@ -318,6 +318,10 @@ class PodStatus(Data):
     reason: str = ""
 
 
+# A pod in one of these has ended, and uses nothing of its node any more.
+TERMINAL_PHASES = ("Succeeded", "Failed")
+
+
 class Pod(KubeObject):
     spec: PodSpec = PodSpec()
     status: PodStatus = PodStatus()
@@ -338,7 +342,7 @@ class Pod(KubeObject):
     @property
     def is_terminal(self) -> bool:
         """Whether it has succeeded or failed; a terminal pod uses no resources."""
-        return self.status.phase in ("Succeeded", "Failed")
+        return self.status.phase in TERMINAL_PHASES
 
     def condition(self, type_: str) -> Condition | None:
         """The first condition of that type."""

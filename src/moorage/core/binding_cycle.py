@@ -6,7 +6,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from msgspec import Struct, field, structs
+from msgspec import Struct, structs
 
 from moorage.api.meta import NodeName
 from moorage.api.pod import Pod
@@ -18,6 +18,7 @@ from moorage.core.extenders import ExtenderBinder
 from moorage.core.queued_pod import QueuedPod
 from moorage.core.transitions import TransitionTable
 from moorage.framework import points
+from moorage.framework.invoke import PluginMethod
 from moorage.framework.points import Awaiting
 from moorage.framework.profile import Profile
 from moorage.framework.state import CycleState
@@ -67,18 +68,21 @@ class BindingCycle(Struct, gc=False):
     status: Status = SUCCESS
     failed_in: str | None = None
     outstanding: int = 0
-    busy: list[Any] = field(default_factory=list)  # The pre_bind plugins still to run.
+    busy: list[Any] = []  # The pre_bind plugins still to run.
     plugin: Any = None  # The plugin whose requests are outstanding.
     unfinished: bool = False  # Whether that plugin has to be called again (pre_bind_next).
     awaiting: Awaiting | None = None  # The objects that that plugin waits for.
-    unbound: list[Any] = field(default_factory=list)  # The bind plugins still to run.
+    unbound: Sequence[PluginMethod] = ()  # The bind plugins still to run.
 
-    def allow(self, binders: Sequence[Any] = ()) -> None:
+    def allow(self, binders: Sequence[ExtenderBinder] = ()) -> None:
         """Go on after permit; `binders` come before the bind plugins."""
         self.stage = BINDING_TRANSITIONS[self.stage, ALLOW]
         if not self.busy:
             self.stage = BINDING_TRANSITIONS[self.stage, FINISH]
-        self.unbound = [*binders, *self.profile.binds]
+        self.unbound = self.profile.chain["bind"]
+        if binders:
+            first = [self.profile.require(binder, "bind") for binder in binders]
+            self.unbound = [*first, *self.unbound]
 
     def fail(self, status: Status) -> None:
         """End the cycle."""
@@ -105,36 +109,25 @@ class BindingCycle(Struct, gc=False):
         is_busy = self.outstanding > 0 or self.awaiting is not None
         return self.stage == PRE_BIND and is_busy
 
-    def step(self) -> tuple[Request, ...]:
+    def step(self) -> list[Request]:
         """Go on as far as possible; the returned requests have to be carried out first."""
-        events: tuple[Request, ...] = ()  # They have no outcome to wait for.
+        requests: list[Request] = []
         while not self.outstanding and self.awaiting is None:
             if self.stage == BIND:
                 request = self._bind()
-                if isinstance(request, EmitEvent):
-                    events += (request,)
-                elif request is not None:
-                    self.outstanding = 1
-                    return (*events, request)
-                continue
-            if self.stage != PRE_BIND:
+                if request is not None:
+                    requests.append(request)
+                    self.outstanding = 0 if isinstance(request, EmitEvent) else 1
+            elif self.stage != PRE_BIND:
                 break
-            if self.unfinished or self.busy:
-                method = "pre_bind_next" if self.unfinished else "pre_bind"
-                if not self.unfinished:
-                    self.plugin = self.busy.pop(0)
-                found = binding_points.pre_bind(
-                    self.profile, self.plugin, self.state, self.pod, self.node, method
-                )
-                requests = self._requests(found)
+            elif self.unfinished or self.busy:
+                found = self._pre_bind()
+                requests += found
+                # Events have no outcome to wait for.
+                self.outstanding = sum(not isinstance(each, EmitEvent) for each in found)
             else:
                 self.stage = BINDING_TRANSITIONS[PRE_BIND, FINISH]
-                continue
-            self.outstanding = sum(not isinstance(each, EmitEvent) for each in requests)
-            if self.outstanding:
-                return events + requests
-            events += requests
-        return events
+        return requests
 
     def completed(self, outcome: Outcome) -> None:
         """Take the outcome of one of the outstanding requests."""
@@ -155,8 +148,14 @@ class BindingCycle(Struct, gc=False):
             name = self.plugin.name
             self.fail(error(f'running {point} plugin "{name}": {outcome.reason}', name))
 
-    def _requests(self, result: Status | Awaiting | tuple[Request, ...]) -> tuple[Request, ...]:
+    def _pre_bind(self) -> tuple[Request, ...]:
         """The requests of a pre_bind plugin; it is called again afterwards, unless it is done."""
+        name = "pre_bind_next" if self.unfinished else "pre_bind"
+        if not self.unfinished:
+            self.plugin = self.busy.pop(0)
+        result = binding_points.pre_bind(
+            self.profile, self.plugin, self.state, self.pod, self.node, name
+        )
         self.unfinished = False
         if isinstance(result, Status):
             if not result.is_success:
@@ -173,8 +172,9 @@ class BindingCycle(Struct, gc=False):
             # Every bind plugin skipped the pod: a failure without a message, as in kube-scheduler.
             self.fail(Status(Code.SKIP))
             return None
-        self.plugin = self.unbound.pop(0)
-        result = binding_points.bind(self.profile, self.plugin, self.state, self.pod, self.node)
+        method, *self.unbound = self.unbound
+        self.plugin = method.plugin
+        result = binding_points.bind(method, self.state, self.pod, self.node)
         if not isinstance(result, Status):
             return result
         if result.is_success:

@@ -99,13 +99,19 @@ def pre_bind(
     return invoke.pre_bind(profile.require(plugin, method), state, pod, node)
 
 
-@measured("Bind")
-def bind(
-    profile: Profile, plugin: Any, state: CycleState, pod: Pod, node: NodeName
-) -> Status | Request:
+def bind(method: PluginMethod, state: CycleState, pod: Pod, node: NodeName) -> Status | Request:
     """The result of one bind plugin, which may also be an extender."""
-    method = profile.require(plugin, "bind")
-    return invoke.result_of(method, PodRequest, state, pod, node)  # type: ignore[arg-type]
+    meter = method.meter
+    began = 0.0 if meter is None else meter.begin()
+    try:
+        result = method.call(state, pod, node)
+        if not isinstance(result, PodRequest):
+            result = invoke.status_of(method, result)
+    except PluginError as failure:
+        result = error(str(failure), method.name)
+    if meter is not None:
+        meter.end_point("Bind", began, result)
+    return result  # type: ignore[no-any-return]  # checked above
 
 
 @measured("PostBind")

@@ -36,6 +36,8 @@ from moorage.framework.status import SKIP, SUCCESS, Status, error
 from moorage.nodes.template import PodTemplate
 
 NO_WAITS: dict[str, float] = {}
+# Without a plugin at any of these points, a pod is bound as soon as it is assumed.
+BEFORE_BIND = frozenset(("reserve", "permit", "pre_bind"))
 
 ObjectKey = tuple[type[KubeObject], str]
 
@@ -44,26 +46,26 @@ ObjectKey = tuple[type[KubeObject], str]
 class ObjectWaits:
     """Pods (by UID) whose pre_bind plugins wait for objects, in the order in which they began."""
 
-    _until: dict[str, float] = field(default_factory=dict)
+    until: dict[str, float] = field(default_factory=dict)
     _objects: dict[str, tuple[ObjectKey, ...]] = field(default_factory=dict)
     _by_object: dict[ObjectKey, dict[str, None]] = field(default_factory=dict)
 
     def __contains__(self, uid: str) -> bool:
-        return uid in self._until
+        return uid in self.until
 
     def __len__(self) -> int:
-        return len(self._until)
+        return len(self.until)
 
     def add(self, uid: str, awaiting: Awaiting, now: float) -> None:
         """A pod begins to wait."""
-        self._until[uid] = now + awaiting.seconds
+        self.until[uid] = now + awaiting.seconds
         self._objects[uid] = awaiting.objects
         for key in awaiting.objects:
             self._by_object.setdefault(key, {})[uid] = None
 
     def remove(self, uid: str) -> None:
         """A pod does not wait any more."""
-        del self._until[uid]
+        del self.until[uid]
         for key in self._objects.pop(uid):
             waiting = self._by_object.get(key, {})
             waiting.pop(uid, None)
@@ -81,11 +83,11 @@ class ObjectWaits:
 
     def due(self, now: float) -> list[str]:
         """The pods whose wait has timed out."""
-        return [uid for uid, until in self._until.items() if until <= now]
+        return [uid for uid, until in self.until.items() if until <= now]
 
     @property
     def deadline(self) -> float | None:
-        return min(self._until.values(), default=None)
+        return min(self.until.values(), default=None)
 
 
 class Bindings:
@@ -122,6 +124,10 @@ class Bindings:
     def begin(self, entry: QueuedPod, decision: Decision, now: float) -> None:
         """Assume, reserve, permit; then go on as far as possible."""
         binding = self.assume(entry, decision, decision.node, now)
+        if binding.active.isdisjoint(BEFORE_BIND):
+            binding.stage = BINDING_TRANSITIONS[RESERVE, AGREE]
+            self._allow(binding, now)
+            return
         if "reserve" in binding.active:
             status = self.reserve(binding)
             if status is not SUCCESS:
@@ -195,19 +201,17 @@ class Bindings:
         self._step(binding, now)
 
     def _step(self, binding: BindingCycle, now: float) -> None:
-        binding.state.now = now
-        uid = binding.entry.uid
-        requests = binding.step()
-        if binding.state.measured:
+        state, uid = binding.state, binding.entry.uid
+        state.now = now
+        for request in binding.step():
+            purpose = None if isinstance(request, EmitEvent) else Purpose.BINDING
+            self._outbox.add(request, purpose, uid)
+        if state.measured:
             self._record(binding, now)
-        for request in requests:
-            if isinstance(request, EmitEvent):
-                self._outbox.add(request)
-            else:
-                self._outbox.add(request, Purpose.BINDING, uid)
-        if binding.stage == DONE:
+        stage = binding.stage
+        if stage == DONE:
             self._bound(binding, now)
-        elif binding.stage == FAILED and not binding.outstanding:
+        elif stage == FAILED and not binding.outstanding:
             self._unwind(binding, now)
         elif binding.awaiting is not None and uid not in self.object_waits:
             self.object_waits.add(uid, binding.awaiting, now)

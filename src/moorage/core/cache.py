@@ -87,74 +87,66 @@ class Cache:
     def __init__(self, table: NodeTable, templates: Templates) -> None:
         self._table = table
         self._templates = templates
-        self._pods: dict[str, Cached] = {}
+        # All pods on nodes, by UID.
+        self.pods: dict[str, Cached] = {}
         # When the binding of each pod in state BOUND was reported done, oldest first.
         self._unconfirmed: dict[str, float] = {}
         self.assumed_count = 0
 
     def get(self, uid: str) -> Cached | None:
         """A pod with its node."""
-        return self._pods.get(uid)
+        return self.pods.get(uid)
 
     def is_assumed(self, uid: str) -> bool:
-        cached = self._pods.get(uid)
+        cached = self.pods.get(uid)
         return cached is not None and cached.state != ADDED
 
     def __contains__(self, uid: str) -> bool:
-        return uid in self._pods
+        return uid in self.pods
 
     def __len__(self) -> int:
-        return len(self._pods)
+        return len(self.pods)
 
     def __iter__(self) -> Iterator[Cached]:
-        return iter(self._pods.values())
+        return iter(self.pods.values())
 
     def assume(self, pod: Pod, node: str, template: PodTemplate) -> Pod:
         """Add a pod to a node before it is observed there; returns the pod with its node name."""
         uid = pod.metadata.uid
-        cached = self._pods.get(uid)
-        step = (ABSENT if cached is None else cached.state, ASSUME)
-        if step in CACHE_ERRORS:
-            raise _error(step, pod)
+        if uid in self.pods:
+            raise _error(self.pods[uid].state, ASSUME, pod)
         placed = structs.replace(pod, spec=structs.replace(pod.spec, node_name=node))
         self._table.add_pod(node, placed, template.usage)
-        self._pods[uid] = Cached(placed, node, template, CACHE_TRANSITIONS[step])
+        self.pods[uid] = Cached(placed, node, template, CACHE_TRANSITIONS[ABSENT, ASSUME])
         self.assumed_count += 1
         return placed
 
     def finish_binding(self, uid: str, now: float) -> None:
         """The binding was reported done; from here on the pod has to be observed in time."""
-        cached = self._pods.get(uid)
-        state = CACHE_TRANSITIONS[ABSENT if cached is None else cached.state, FINISH_BINDING]
-        if cached is not None and state == BOUND:
-            cached.state, cached.bound_at = state, now
-            self._unconfirmed[uid] = now
+        cached = self.pods.get(uid)
+        if cached is not None:
+            cached.state = CACHE_TRANSITIONS[cached.state, FINISH_BINDING]
+            if cached.state == BOUND:
+                cached.bound_at = self._unconfirmed[uid] = now
 
     def forget(self, uid: str) -> Cached | None:
         """Remove an assumed pod from its node; None if it is not known (any more)."""
-        return self._drop(self._pods.get(uid), FORGET)
+        return self._drop(self.pods.get(uid), FORGET)
 
     def add(self, pod: Pod) -> Pod | None:
         """A pod is observed on a node; returns the pod that was assumed, if it was."""
-        cached = self._pods.get(pod.metadata.uid)
+        cached = self.pods.get(pod.metadata.uid)
         assumed = None if cached is None else cached.pod
-        step = (ABSENT if cached is None else cached.state, ADD)
-        if step in CACHE_ERRORS:
-            raise _error(step, pod)
-        self._place(pod, cached, CACHE_TRANSITIONS[step])
+        self._place(pod, cached, ADD)
         return assumed
 
     def update(self, pod: Pod) -> None:
         """A pod that is on a node changed."""
-        cached = self._pods.get(pod.uid)
-        step = (ABSENT if cached is None else cached.state, UPDATE)
-        if step in CACHE_ERRORS:
-            raise _error(step, pod)
-        self._place(pod, cached, CACHE_TRANSITIONS[step])
+        self._place(pod, self.pods.get(pod.uid), UPDATE)
 
     def remove(self, uid: str) -> Cached | None:
         """A pod is gone from its node; None if it is not known."""
-        return self._drop(self._pods.get(uid), REMOVE)
+        return self._drop(self.pods.get(uid), REMOVE)
 
     def reserve(self, nodes: int) -> None:
         """Make room for so many nodes at once."""
@@ -174,53 +166,57 @@ class Cache:
             # Computed as the deadline is, so that the two agree to the last bit.
             if bound_at + after_seconds > now:
                 return
-            yield self._pods[uid]
+            yield self.pods[uid]
 
-    def _place(self, pod: Pod, before: Cached | None, state: str) -> None:
+    def _place(self, pod: Pod, before: Cached | None, event: str) -> None:
+        known = ABSENT if before is None else before.state
+        state = CACHE_TRANSITIONS.get((known, event))
+        if state is None:
+            raise _error(known, event, pod)
         node = pod.spec.node_name
         if before is None or before.node != node:
             if before is not None:
                 self._drop(before, REMOVE)
             template = self._templates.of(pod)
             self._table.add_pod(node, pod, template.usage)
-            self._pods[pod.metadata.uid] = Cached(pod, node, template, state)
+            self.pods[pod.metadata.uid] = Cached(pod, node, template, state)
             return
         # In place: when a binding is confirmed, most often nothing else changes.
-        same_spec, template = _has_same_spec(pod, before.pod), before.template
-        if not (same_spec and _has_same_usage(pod, before.pod)):
+        alike, template = _is_alike(pod, before.pod), before.template
+        if not alike or not (pod.status is before.pod.status or _has_same_usage(pod, before.pod)):
             template = self._templates.of(pod)
-        usage, was = template.usage, before.template.usage
-        # With the same spec and labels, only a resize makes another usage.
-        alike = same_spec and (usage is was or usage.has_same_requests(was))
-        self._table.replace_pod(node, pod, usage, alike=alike)
-        self._not_assumed(before)
+            # With the same spec and labels, only a resize makes another usage.
+            alike = alike and template.usage.has_same_requests(before.template.usage)
+        self._table.replace_pod(node, pod, template.usage, alike=alike)
+        if known != ADDED:
+            self._not_assumed(before)
         before.pod, before.template, before.state = pod, template, state
 
     def _drop(self, cached: Cached | None, event: str) -> Cached | None:
         if cached is None:
             return None
-        step, uid = (cached.state, event), cached.pod.uid
-        if step in CACHE_ERRORS:
-            raise _error(step, cached.pod)
-        assert CACHE_TRANSITIONS[step] == ABSENT
+        uid = cached.pod.metadata.uid
+        if (cached.state, event) in CACHE_ERRORS:
+            raise _error(cached.state, event, cached.pod)
+        assert CACHE_TRANSITIONS[cached.state, event] == ABSENT
         self._table.remove_pod(cached.node, uid)
-        self._not_assumed(cached)
-        del self._pods[uid]
+        if cached.state != ADDED:
+            self._not_assumed(cached)
+        del self.pods[uid]
         return cached
 
     def _not_assumed(self, cached: Cached) -> None:
         """Stop waiting for the confirmation of an assumed pod."""
-        if cached.state != ADDED:
-            self._unconfirmed.pop(cached.pod.metadata.uid, None)
-            self.assumed_count -= 1
+        self._unconfirmed.pop(cached.pod.metadata.uid, None)
+        self.assumed_count -= 1
 
 
-def _error(step: tuple[str, str], pod: Pod) -> CacheError:
-    return CacheError(CACHE_ERRORS[step].format(f"{pod.uid}({pod.key})"))
+def _error(state: str, event: str, pod: Pod) -> CacheError:
+    return CacheError(CACHE_ERRORS[state, event].format(f"{pod.uid}({pod.key})"))
 
 
-def _has_same_spec(pod: Pod, other: Pod) -> bool:
-    """Whether spec, labels and annotations of a pod are the same."""
+def _is_alike(pod: Pod, other: Pod) -> bool:
+    """Whether all that a template reads is the same, apart from the status."""
     meta, was = pod.metadata, other.metadata
     return (
         pod.spec == other.spec and meta.labels == was.labels and meta.annotations == was.annotations
@@ -230,7 +226,7 @@ def _has_same_spec(pod: Pod, other: Pod) -> bool:
 def _has_same_usage(pod: Pod, other: Pod) -> bool:
     """Whether the parts of a status are the same that a template reads; faster than making one."""
     status, was = pod.status, other.status
-    return status is was or (
+    return (
         status.container_statuses == was.container_statuses
         and status.init_container_statuses == was.init_container_statuses
         and status.resources == was.resources

@@ -16,7 +16,7 @@ from moorage.core.diagnosis import Diagnosis
 from moorage.core.extenders import EXTENDER, Extenders
 from moorage.errors import PluginError
 from moorage.framework.cluster import Cluster
-from moorage.framework.invoke import CallMeter, measured
+from moorage.framework.invoke import CallMeter
 from moorage.framework.points import FILTER_ERROR
 from moorage.framework.post_filter import NoFeasibleNode, Reviewer
 from moorage.framework.profile import Profile
@@ -86,51 +86,51 @@ class SchedulingCycle:
         self._random = random
         self._walk = sampling.Walk()
 
-    @measured(DECIDE)
     def decide(
         self,
         profile: Profile,
         pod: Pod,
         template: PodTemplate,
         now: float,
-        by_group: bool = False,  # noqa: FBT001, FBT002 - `measured` passes positions
+        *,
+        by_group: bool = False,
     ) -> Decision:
         """Find the best node for a pod, or the reason why there is none.
 
         If it may be decided by groups of rows, what the decision has of single rows is the best.
         """
-        nodes = self._cluster.table.node_count
-        if self.placement is not None:
-            nodes = int(np.count_nonzero(self.placement & self._cluster.table.active_rows))
-        views = profile.views.of(template)
+        cluster, meter = self._cluster, self.meter
+        began = 0.0 if meter is None else meter.begin()
+        table, views = cluster.table, profile.views.of(template)
         if profile.meter is not None:
             profile.meter.cycle_started(views)
-        state = CycleState(self._cluster, template, now, below=views.state)
-        decision = Decision(pod, profile, template, state, nodes, NOT_PRE_FILTERED)
+        below = views.state
+        state = CycleState(cluster, table, template, now, below.idle, below)
+        decision = Decision(pod, profile, template, state, table.node_count, NOT_PRE_FILTERED)
         try:
             repeated = None
-            if self._may_repeat(profile, pod):
+            # If plugins decide alone, over all rows, and their calls are not measured.
+            if (
+                profile.percentage is None
+                and self._extenders is None
+                and self.placement is None
+                and not self._nominated
+                and not pod.status.nominated_node_name
+                and (profile.meter is None or not profile.meter.is_sampling)
+            ):
                 repeated = views.repeat() or (views.decide(state, pod) if by_group else None)
             if repeated is None:
                 self._search(decision, views)
             else:
                 decision.pre, decision.filtered, decision.scored = repeated
                 decision.feasible_count = decision.filtered.count
-                self._select(decision, self._best(decision))
+                self._select_best(decision)
         except PluginError as failure:
             decision.status = error(str(failure), failure.plugin)
+        finally:
+            if meter is not None:
+                meter.end_point(DECIDE, began, decision)
         return decision
-
-    def _may_repeat(self, profile: Profile, pod: Pod) -> bool:
-        """Whether plugins decide alone, over all rows, and their calls are not measured."""
-        return (
-            (profile.meter is None or not profile.meter.is_sampling)
-            and profile.percentage is None
-            and self._extenders is None
-            and self.placement is None
-            and not self._nominated
-            and not pod.status.nominated_node_name
-        )
 
     @property
     def random(self) -> Random:
@@ -147,6 +147,9 @@ class SchedulingCycle:
         self._random, self._walk.start = new
 
     def _search(self, decision: Decision, views: TemplateViews) -> None:
+        if self.placement is not None:
+            rows = self.placement & self._cluster.table.active_rows
+            decision.nodes = int(np.count_nonzero(rows))
         if decision.nodes == 0:
             # No plugin rejected the pod, so it is retried after a back-off, as after an error.
             decision.status = unresolvable(diagnosis.NO_NODES)
@@ -163,13 +166,14 @@ class SchedulingCycle:
         if decision.feasible_count == 0:
             self._reject(decision, views)
         elif decision.feasible_count == 1:
-            self._select(decision, int(np.flatnonzero(fits)[0]))
+            row = decision.row = int(np.flatnonzero(fits)[0])
+            decision.node = self._cluster.table.names[row]
         else:
             scored = views.score(decision.state, decision.pod, fits)
             if self._extenders is not None:
                 scored = self._extenders.prioritize(decision.pod, fits, scored)
             decision.scored = scored
-            self._select(decision, self._best(decision))
+            self._select_best(decision)
 
     # Which nodes are feasible
 
@@ -260,14 +264,11 @@ class SchedulingCycle:
 
     # Selecting a node
 
-    def _best(self, decision: Decision) -> int:
-        """A row with the highest total; the seed decides which of several."""
+    def _select_best(self, decision: Decision) -> None:
+        """Select a row with the highest total; the seed decides which of several."""
         assert decision.scored is not None
         best = decision.scored.best()
-        return int(best[int(self._random.random() * len(best))])
-
-    def _select(self, decision: Decision, row: int) -> None:
-        decision.row = row
+        row = decision.row = int(best[int(self._random.random() * len(best))])
         decision.node = self._cluster.table.names[row]
 
     # Rejecting the pod

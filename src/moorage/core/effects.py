@@ -77,5 +77,6 @@ class Outbox:
 
     def emit(self, pod: Pod, type_: str, reason: str, action: str, note: str) -> None:
         """Emit an Event about a pod, reported by the pod's scheduler."""
-        reporter = pod.spec.scheduler_name
-        self.add(EmitEvent(PodRef.of(pod), type_, reason, action, note, reporter))
+        meta, reporter = pod.metadata, pod.spec.scheduler_name
+        ref = PodRef(meta.namespace, meta.name, meta.uid)
+        self.add(EmitEvent(ref, type_, reason, action, note, reporter))

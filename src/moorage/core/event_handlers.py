@@ -19,7 +19,7 @@ from typing import Any
 
 from moorage.api.meta import KubeObject
 from moorage.api.node import Node
-from moorage.api.pod import Pod
+from moorage.api.pod import TERMINAL_PHASES, Pod
 from moorage.api.server_requests import PatchPodStatus, PodRef
 from moorage.core import pod_groups, updates
 from moorage.core.bindings import Bindings
@@ -56,7 +56,11 @@ class EventHandlers:
     def observe(self, observation: Observation, now: float) -> None:
         """Handle an observation."""
         if isinstance(observation, PRESENT):
-            self._handler(type(observation.obj))(observation.obj, now)
+            obj = observation.obj
+            if isinstance(obj, Pod):
+                self._pod_present(obj, now)
+            else:
+                self._handler(type(obj))(obj, now)
         elif isinstance(observation, Deleted):
             self._deleted(observation.obj, now)
         else:
@@ -104,7 +108,7 @@ class EventHandlers:
     # Pods
 
     def _pod_present(self, new: Pod, now: float) -> None:
-        key, meta = new.key, new.metadata
+        key, meta, node = new.key, new.metadata, new.spec.node_name
         old = self._pods.get(key)
         if meta.uid in self._gone and version(new) <= self._gone[meta.uid] != NO_VERSION:
             return
@@ -114,9 +118,9 @@ class EventHandlers:
             if old.metadata.uid != meta.uid:
                 self._pod_gone(old, now)
                 old = None
-            elif old.spec.node_name and not new.spec.node_name:
+            elif old.spec.node_name and not node:
                 return  # A pod never loses its node, so this is an older version.
-        if new.is_terminal:
+        if new.status.phase in TERMINAL_PHASES:
             # It uses nothing of its node any more, whatever else happens to the object.
             self._remember_gone(new)
             if old is not None:
@@ -129,10 +133,9 @@ class EventHandlers:
             self._pod_new(key, new, now)
         elif old.spec.node_name:
             self._assigned_changed(old, new, now)
-        elif new.spec.node_name:
+        elif node:
             self._assigned(key, new, now)
-            if self._is_ours(new):
-                self._queue.delete(old)
+            self._queue.delete(old)
         elif self._is_ours(new) and old != new:
             self._unassigned_changed(old, new, now)
 
@@ -263,4 +266,8 @@ def version(obj: KubeObject) -> int:
 def is_older(new: KubeObject, old: KubeObject) -> bool:
     """Whether an object is older than the known one of its name."""
     version, known = new.metadata.resource_version, old.metadata.resource_version
-    return version.isdecimal() and known.isdecimal() and int(version) < int(known)
+    # Decimal numbers without leading zeros compare by their length, then as text.
+    length, known_length = len(version), len(known)
+    if length > known_length or (length == known_length and version >= known):
+        return False
+    return version.isdecimal() and known.isdecimal()

@@ -3,7 +3,7 @@
 The report is a fact, an Event and a patch of the pod's status.
 """
 
-from msgspec import structs
+from msgspec import UNSET
 
 from moorage.api.meta import Condition
 from moorage.api.pod import Pod
@@ -113,8 +113,5 @@ def status_patch(
         entry.patched_node = nominated
     if same and not moved:
         return None
-    patch = PatchPodStatus(PodRef.of(pod), condition=None if same else condition)
-    if moved:
-        assert nominated is not None
-        patch = structs.replace(patch, nominated_node_name=nominated)
-    return patch
+    node = nominated if moved and nominated is not None else UNSET
+    return PatchPodStatus(PodRef.of(pod), None if same else condition, node)

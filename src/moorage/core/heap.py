@@ -30,22 +30,23 @@ class Heap(Generic[T]):
     dead records outnumber the others: that is less work than moving it out.
     """
 
-    __slots__ = ("_line", "_live", "_records", "_serial", "on_incomparable")
+    __slots__ = ("_line", "_records", "_serial", "live", "on_incomparable")
 
     def __init__(self, on_incomparable: Callable[[Exception], None] | None = None) -> None:
         self.on_incomparable = on_incomparable
         # A record is [key, serial, item_id, item]; serials differ, so comparisons end there.
         self._line: deque[list[Any]] = deque()
         self._records: list[list[Any]] = []
-        self._live: dict[str, list[Any]] = {}
+        # The records of all items, by id.
+        self.live: dict[str, list[Any]] = {}
         self._serial = 0
 
     def push(self, item_id: str, item: T, key: Any) -> None:
         """Add an item that is not in the heap."""
-        assert item_id not in self._live, f"{item_id} is in the heap already"
+        assert item_id not in self.live, f"{item_id} is in the heap already"
         self._serial += 1
         record = [key, self._serial, item_id, item]
-        self._live[item_id] = record
+        self.live[item_id] = record
         try:
             if not self._line or not key < self._line[-1][0]:
                 self._line.append(record)
@@ -56,20 +57,22 @@ class Heap(Generic[T]):
 
     def update(self, item_id: str, item: T, key: Any) -> None:
         """Replace an item; it keeps its position among equals if its key stays the same."""
-        record = self._live[item_id]
+        record = self.live[item_id]
         if _is_same(record[0], key):
             record[3] = item
         else:
             # In this order: if `push` rekeys all items, this one has to be among them.
-            del self._live[item_id]
+            del self.live[item_id]
             self.push(item_id, item, key)
             self._compact()
 
     def pop(self) -> T:
         """Remove and return the item with the smallest key; IndexError if there is none."""
-        live, line = self._live, self._line
-        if not self._records and line and live.get(line[0][2]) is line[0]:
-            record = line.popleft()  # The usual case: no item out of order, none removed.
+        live, line = self.live, self._line
+        while line and not self._records:  # The usual case: no item is out of order.
+            record = line.popleft()
+            if live.get(record[2]) is record:
+                break
         else:
             record = self._pop_from_heap() if self._drop_dead() else self._line.popleft()
         del live[record[2]]
@@ -84,25 +87,25 @@ class Heap(Generic[T]):
 
     def remove(self, item_id: str) -> T:
         """Remove and return an item; KeyError if it is not in the heap."""
-        item: T = self._live.pop(item_id)[3]
+        item: T = self.live.pop(item_id)[3]
         self._compact()
         return item
 
     def rekey(self, key_of: Callable[[T], Any]) -> None:
         """Give every item another key; equal items keep their order."""
-        for record in self._live.values():
+        for record in self.live.values():
             record[0] = key_of(record[3])
-        self._line, self._records = deque(sorted(self._live.values())), []
+        self._line, self._records = deque(sorted(self.live.values())), []
 
     def heaps(self) -> "list[Heap[T]]":
         """Itself: this heap is one partition."""
         return [self]
 
     def __contains__(self, item_id: str) -> bool:
-        return item_id in self._live
+        return item_id in self.live
 
     def __len__(self) -> int:
-        return len(self._live)
+        return len(self.live)
 
     def __iter__(self) -> Iterator[T]:
         """Items in the order in which they would be popped; sorts them, so it is slow."""
@@ -110,14 +113,14 @@ class Heap(Generic[T]):
 
     def _sorted(self) -> list[list[Any]]:
         try:
-            return sorted(self._live.values())
+            return sorted(self.live.values())
         except Exception as raised:
             self._rekeyed(raised)
             return list(self._line)
 
     def _compact(self) -> None:
         """Drop the dead records when they outnumber the others."""
-        if len(self._records) + len(self._line) > 2 * len(self._live) + MOST_DEAD:
+        if len(self._records) + len(self._line) > 2 * len(self.live) + MOST_DEAD:
             self._line = deque(self._sorted())
             self._records = []
 
@@ -130,7 +133,7 @@ class Heap(Generic[T]):
 
     def _drop_dead(self) -> bool:
         """Drop dead records at the front; whether the smallest is in the heap, not in line."""
-        line, records, live = self._line, self._records, self._live
+        line, records, live = self._line, self._records, self.live
         while line and live.get(line[0][2]) is not line[0]:
             line.popleft()
         try:

@@ -5,7 +5,7 @@ made from it, and an InvariantError prints the history of its pod.
 """
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from itertools import takewhile
 from typing import Any
 
@@ -174,38 +174,43 @@ class MixedKeys(Fact, frozen=True, kw_only=True):
     message: str
 
 
-class Journal:
-    """Facts in order; with a limit, only the latest."""
+class Journal(deque[Fact]):
+    """Facts in order; with a limit, only the latest. `add` appends one."""
+
+    add = deque.append
 
     def __init__(self, limit: int | None = None) -> None:
-        self._facts: deque[Fact] = deque(maxlen=limit)
+        super().__init__(maxlen=limit)
 
-    def add(self, fact: Fact) -> None:
-        """Append a fact."""
-        self._facts.append(fact)
-
-    def __iter__(self) -> Iterator[Fact]:
-        return iter(self._facts)
-
-    def __len__(self) -> int:
-        return len(self._facts)
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Without the arguments of the constructor, which differ between subclasses.
+        return _restored, (type(self), self.maxlen, self.__dict__, list(self))
 
     def since(self, last: Fact | None) -> list[Fact]:
         """The facts after one of them; all that are kept, if that one is not."""
-        facts = list(self._facts)  # In one step, because a cycle may run in another thread.
+        facts = list(self)  # In one step, because a cycle may run in another thread.
         found = list(takewhile(lambda fact: fact is not last, reversed(facts)))
         found.reverse()
         return found
 
     def story(self, uid: str) -> list[Fact]:
         """All facts about one pod, oldest first."""
-        return [fact for fact in self._facts if fact.uid == uid]
+        return [fact for fact in self if fact.uid == uid]
 
     def lines(self) -> Iterable[str]:
         """The facts as JSON lines."""
-        return (msgspec.json.encode(fact).decode() for fact in self._facts)
+        return (msgspec.json.encode(fact).decode() for fact in self)
 
     def last(self, kinds: type[Any] | tuple[type[Any], ...], uid: str) -> Any:
         """The latest fact of one or several kinds about a pod, or None."""
-        found = (f for f in reversed(self._facts) if f.uid == uid and isinstance(f, kinds))
+        found = (f for f in reversed(self) if f.uid == uid and isinstance(f, kinds))
         return next(found, None)
+
+
+def _restored(
+    kind: type[Journal], limit: int | None, attributes: dict[str, Any], facts: list[Fact]
+) -> Journal:
+    journal = kind.__new__(kind)
+    deque.__init__(journal, facts, limit)
+    journal.__dict__.update(attributes)
+    return journal

@@ -5,6 +5,7 @@ only known from the pod's status.
 """
 
 from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 from moorage.api.meta import ObjectMeta
 from moorage.api.pod import Pod
@@ -29,12 +30,19 @@ class Nominator:
     def nominate(self, pod: Pod, node: str) -> None:
         """Nominate a node for a pod, whatever the pod's status names; "" stands for no node."""
         meta = pod.metadata
-        self._forget(meta.uid)
-        if self._is_pending(pod):
-            self._node_of[meta.uid] = node
+        uid = meta.uid
+        is_pending = self._is_pending(pod)
+        if node and is_pending and self._node_of.get(uid) == node:
+            here = self.by_node[node]
+            here[uid] = here.pop(uid)  # The newest nomination comes last.
+            self._changed(node)
+            return
+        self._forget(uid)
+        if is_pending:
+            self._node_of[uid] = node
             if node:
-                named = ObjectMeta(name=meta.name, namespace=meta.namespace, uid=meta.uid)
-                self.by_node.setdefault(node, {})[meta.uid] = Pod(metadata=named)
+                named = ObjectMeta(name=meta.name, namespace=meta.namespace, uid=uid)
+                self.by_node.setdefault(node, {})[uid] = Pod(metadata=named)
                 self._changed(node)
 
     def follow(self, pod: Pod) -> None:
@@ -110,6 +118,10 @@ class NominatedPodsByNode(Mapping[str, list[Pod]]):
         if node not in self._by_node:
             raise KeyError(node)
         return self._pods_on(node)
+
+    def get(self, node: str, default: Any = None) -> Any:
+        """As `__getitem__`, with fewer calls than that of a Mapping."""
+        return self._pods_on(node) if node in self._by_node else default
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._by_node)

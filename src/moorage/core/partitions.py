@@ -73,11 +73,12 @@ class PartitionedHeap:
         self._order = paths
         self._on_incomparable = on_incomparable
         self._root = Branch((), ())
-        self._paths: dict[str, Path] = {}
+        # The paths of all pods, by id.
+        self.live: dict[str, Path] = {}
 
     def push(self, item_id: str, entry: QueuedPod, key: Any) -> None:
         """Add a pod that is not in the heap."""
-        path = self._paths[item_id] = self._order.of(entry)
+        path = self.live[item_id] = self._order.of(entry)
         branch = self._root
         for depth, name in enumerate(path, 1):
             child = branch.named.get(name)
@@ -91,7 +92,7 @@ class PartitionedHeap:
 
     def update(self, item_id: str, entry: QueuedPod, key: Any) -> None:
         """Replace a pod, which may be in another partition now."""
-        path = self._paths[item_id]
+        path = self.live[item_id]
         if path == self._order.of(entry):
             self._find(path).pods.update(item_id, entry, key)
         else:
@@ -102,13 +103,13 @@ class PartitionedHeap:
         """Remove and return the first pod of the first partition; IndexError if there is none."""
         branch = self._first()
         entry = branch.pods.pop()
-        del self._paths[entry.key]
+        del self.live[entry.key]
         self._prune(branch)
         return entry
 
     def remove(self, item_id: str) -> QueuedPod:
         """Remove and return a pod; KeyError if it is not in the heap."""
-        branch = self._find(self._paths.pop(item_id))
+        branch = self._find(self.live.pop(item_id))
         entry = branch.pods.remove(item_id)
         self._prune(branch)
         return entry
@@ -120,7 +121,7 @@ class PartitionedHeap:
 
     def changed(self, paths: Sequence[Path]) -> None:
         """Sort partitions again whose keys changed."""
-        for path in paths if self._paths else ():
+        for path in paths if self.live else ():
             parent = self._root
             for name in path[:-1]:
                 parent = parent.named.get(name, self._root)
@@ -137,15 +138,15 @@ class PartitionedHeap:
     def rebuild(self, key_of: Callable[[QueuedPod], Any]) -> None:
         """Place every pod again, with its present path and another key."""
         entries = list(self)
-        self._root, self._paths = Branch((), ()), {}
+        self._root, self.live = Branch((), ()), {}
         for entry in entries:
             self.push(entry.key, entry, key_of(entry))
 
     def __contains__(self, item_id: str) -> bool:
-        return item_id in self._paths
+        return item_id in self.live
 
     def __len__(self) -> int:
-        return len(self._paths)
+        return len(self.live)
 
     def __iter__(self) -> Iterator[QueuedPod]:
         """All pods, partition by partition in their present order."""

@@ -25,8 +25,8 @@ class GroupCache(Cache):
             self._groups.place(placed)
         return placed
 
-    def _place(self, pod: Pod, before: Cached | None, state: str) -> None:
-        super()._place(pod, before, state)
+    def _place(self, pod: Pod, before: Cached | None, event: str) -> None:
+        super()._place(pod, before, event)
         if pod.spec.scheduling_group is not None:
             self._groups.place(pod)
 

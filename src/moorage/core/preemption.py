@@ -12,16 +12,17 @@ only evict more. Victims that are not bound yet are preempted without effects. A
 once, however many pods wait for that. No further victim is evicted for a pod that is gone.
 """
 
-from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from enum import Enum
 
+from msgspec import Struct, structs
+
 from moorage.api.meta import Condition
-from moorage.api.pod import Pod
+from moorage.api.pod import TERMINAL_PHASES, Pod
 from moorage.api.pod_groups import group_key
 from moorage.api.server_requests import DeletePod, EmitEvent, PatchPodStatus, PodRef
 from moorage.core.bindings import Bindings
+from moorage.core.cache import ADDED
 from moorage.core.effects import Done, Failed, Outcome, Purpose
 from moorage.core.journal import Erred, Preempted, Preempting
 from moorage.core.state import SchedulerState
@@ -30,6 +31,7 @@ from moorage.framework.profile import Profile
 
 DISRUPTION_TARGET = "DisruptionTarget"
 BY_SCHEDULER = "PreemptionByScheduler"
+ACCOMMODATES = "preempting to accommodate a higher priority"
 IN_MEMORY = " (in kube-scheduler memory)."
 
 
@@ -44,8 +46,7 @@ class PreemptionStage(Enum):
 FIRST, LAST, OVER = PreemptionStage
 
 
-@dataclass(slots=True)
-class Preemption:
+class Preemption(Struct, eq=False):
     """The victims of one pod on one node."""
 
     number: int
@@ -55,27 +56,30 @@ class Preemption:
     profile: Profile
     victims: tuple[Pod, ...]
     # The UID of the pod group for which the victims are evicted, wherever they are.
-    group_uid: str = ""
+    group_uid: str
+    # The condition of its victims, and the text of their Events.
+    condition: Condition
+    note: str
     stage: PreemptionStage = FIRST
     # It waits for (by UID): victims whose eviction is in progress, victims that are not observed
     # terminating, and pods whose nomination is being cleared.
-    evicting: set[str] = field(default_factory=set)
-    unobserved: set[str] = field(default_factory=set)
-    clearing: set[str] = field(default_factory=set)
+    evicting: set[str] = set()  # a Struct copies it for every instance
+    unobserved: set[str] = set()
+    clearing: set[str] = set()
     has_failed: bool = False
     victim_failed: bool = False
     # Whether the pod is gated meanwhile.
     is_gated: bool = True
 
 
-@dataclass(slots=True)
-class VictimEviction:
-    """The eviction of one victim, and the preemptions (by number) that wait for it."""
+class VictimEviction(Struct, eq=False):
+    """The eviction of one victim, and the preemptions that wait for it."""
 
     victim: Pod
+    ref: PodRef
     by: Preemption
-    waiting: list[int]
-    is_patched: bool = False
+    is_patched: bool
+    waiting: list[Preemption] = []  # as above
 
 
 class Preemptions:
@@ -84,15 +88,16 @@ class Preemptions:
     def __init__(self, state: SchedulerState, bindings: Bindings) -> None:
         self._state = state
         self._bindings = bindings
+        self._cache = state.cache
         self._outbox = state.outbox
         self._journal = state.journal
         self._last_number = 0
         self._in_progress: dict[int, Preemption] = {}
         self._evictions: dict[str, VictimEviction] = {}
         # Victims that are not observed terminating, with the preemptions that wait for it.
-        self._unobserved: dict[str, list[int]] = {}
+        self._unobserved: dict[str, list[Preemption]] = {}
         # How many preemptions gate each pod, by UID.
-        self._gating: Counter[str] = Counter()
+        self._gating: dict[str, int] = {}
 
     def __len__(self) -> int:
         return len(self._in_progress)
@@ -109,17 +114,32 @@ class Preemptions:
         group_uid: str = "",
     ) -> None:
         """Evict victims from a node for a pod, or from all nodes for its group."""
-        evicted = [victim for victim in victims if not victim.is_terminating]
+        evicted = [each for each in victims if each.metadata.deletion_timestamp is None]
         if not evicted:
             return  # All of them are terminating already.
-        keys = tuple(victim.key for victim in evicted)
-        self._journal.add(Preempting(at=now, pod=pod.key, uid=pod.uid, node=node, victims=keys))
+        key, uid = pod.key, pod.metadata.uid
+        keys = tuple([victim.key for victim in evicted])
+        self._journal.add(Preempting(at=now, pod=key, uid=uid, node=node, victims=keys))
         self._last_number += 1
+        kind = "podgroup" if group_uid else "pod"
         preemption = Preemption(
-            self._last_number, pod, node, plugin, profile, tuple(evicted), group_uid
+            self._last_number,
+            pod,
+            node,
+            plugin,
+            profile,
+            tuple(evicted),
+            group_uid,
+            Condition(
+                type=DISRUPTION_TARGET,
+                status="True",
+                reason=BY_SCHEDULER,
+                message=f"{pod.spec.scheduler_name}: {ACCOMMODATES} {kind}",
+            ),
+            f"Preempted by {kind} {group_uid or uid} on node {node}",
         )
         self._in_progress[preemption.number] = preemption
-        self._gating[pod.uid] += 1
+        self._gating[uid] = self._gating.get(uid, 0) + 1
         self._notify(preemption, now)
         self._clear_nominations(preemption)
         for victim in evicted[:-1]:
@@ -128,15 +148,16 @@ class Preemptions:
 
     def completed(self, name: str, outcome: Outcome, now: float) -> None:
         """Take the outcome of an effect, by the name under which it was requested."""
+        eviction = self._evictions.get(name)
+        if eviction is not None:
+            self._victim_completed(name, eviction, outcome, now)
+            return
         number, _, uid = name.partition(" ")
-        if number == "victim":
-            self._victim_completed(self._evictions[uid], outcome, now)
-        else:
-            preemption = self._in_progress[int(number)]
-            preemption.clearing.discard(uid)
-            if not isinstance(outcome, Done):
-                preemption.has_failed = True
-            self._step(preemption, now)
+        preemption = self._in_progress[int(number)]
+        preemption.clearing.discard(uid)
+        if not isinstance(outcome, Done):
+            preemption.has_failed = True
+        self._step(preemption, now)
 
     def check(self) -> None:
         """Raise InvariantError if a preemption waits for nothing, or no preemption for a victim."""
@@ -144,13 +165,13 @@ class Preemptions:
             if not (preemption.evicting or preemption.unobserved or preemption.clearing):
                 raise InvariantError(f"the preemption for {preemption.pod.key} waits for nothing")
             for uid in preemption.evicting:
-                if preemption.number not in self._evictions[uid].waiting:
+                if preemption not in self._evictions[uid].waiting:
                     raise InvariantError(f"no preemption waits for the eviction of {uid}")
             for uid in preemption.unobserved:
-                if preemption.number not in self._unobserved[uid]:
+                if preemption not in self._unobserved[uid]:
                     raise InvariantError(f"no preemption waits until {uid} is terminating")
         for uid, eviction in self._evictions.items():
-            if not any(uid in self._in_progress[number].evicting for number in eviction.waiting):
+            if not any(uid in each.evicting for each in eviction.waiting):
                 raise InvariantError(f"{eviction.victim.key} is evicted for no preemption")
 
     # One preemption
@@ -189,15 +210,14 @@ class Preemptions:
         preemption.stage = OVER
         del self._in_progress[preemption.number]
         for uid in preemption.unobserved:
-            self._unobserved[uid].remove(preemption.number)
+            self._unobserved[uid].remove(preemption)
         self._ungate(preemption, now)
         if preemption.has_failed or preemption.victim_failed:
             self._state.queue.activate([preemption.pod], now)
 
     def leaves(self, uid: str, now: float) -> None:
         """A pod is observed terminating, or gone; called before that requeues other pods."""
-        for number in self._unobserved.pop(uid, ()):
-            preemption = self._in_progress[number]
+        for preemption in self._unobserved.pop(uid, ()):
             preemption.unobserved.discard(uid)
             if not preemption.unobserved and preemption.stage is not FIRST:
                 self._ungate(preemption, now)
@@ -205,21 +225,25 @@ class Preemptions:
 
     def _ungate(self, preemption: Preemption, now: float) -> None:
         """Let the plugin gate the pod no longer, unless it has another preemption."""
-        if preemption.is_gated:
-            preemption.is_gated = False
-            self._gating[preemption.pod.uid] -= 1
-            if not self._gating[preemption.pod.uid]:
-                del self._gating[preemption.pod.uid]
-                self._notify(preemption, now)
-                queue = self._state.queue
-                # The deletion of a victim requeues pods for the plugins that rejected them. Without
-                # one to come, or for a pod that a list hid and that was never tried since, this is
-                # the moment.
-                on_node = any(self._is_on_node(each, preemption) for each in preemption.victims)
-                entries = (queue.find(pod.key) for pod in self._waiting_for(preemption))
-                gated = [entry for entry in entries if entry is not None and entry.is_gated]
-                due = [entry.pod for entry in gated if not (on_node and entry.attempts)]
-                queue.activate(due, now)
+        if not preemption.is_gated:
+            return
+        preemption.is_gated = False
+        uid = preemption.pod.metadata.uid
+        others = self._gating.pop(uid) - 1
+        if others:
+            self._gating[uid] = others
+            return
+        self._notify(preemption, now)
+        queue = self._state.queue
+        entries = [queue.find(pod.key) for pod in self._waiting_for(preemption)]
+        gated = [entry for entry in entries if entry is not None and entry.is_gated]
+        if gated:
+            # The deletion of a victim requeues pods for the plugins that rejected them. Without
+            # one to come, or for a pod that a list hid and that was never tried since, this is
+            # the moment.
+            on_node = any(self._is_on_node(each, preemption) for each in preemption.victims)
+            due = [entry.pod for entry in gated if not (on_node and entry.attempts)]
+            queue.activate(due, now)
 
     def _waiting_for(self, preemption: Preemption) -> Iterable[Pod]:
         """The pods that are gated by a preemption; members of a group may have come meanwhile."""
@@ -243,101 +267,93 @@ class Preemptions:
     # One victim
 
     def _evict(self, victim: Pod, preemption: Preemption, now: float) -> None:
-        uid, pod = victim.metadata.uid, self._state.current(victim)
-        if pod is None or not self._is_in_the_way(pod, preemption):
+        uid, pod = victim.metadata.uid, self._in_the_way(victim, preemption)
+        if pod is None:
             return  # Gone or terminating, for whatever reason.
-        if uid in self._evictions:
-            self._evictions[uid].waiting.append(preemption.number)
+        eviction = self._evictions.get(uid)
+        if eviction is None and uid not in self._unobserved:
+            if self._bindings.preempt(pod, preemption.plugin):
+                self._report(pod, PodRef.of(pod), preemption, now, IN_MEMORY)
+                return
+            eviction = self._evictions[uid] = self._request(pod, preemption)
+        if eviction is not None:  # Else it is carried out.
+            eviction.waiting.append(preemption)
             preemption.evicting.add(uid)
-            self._wait_until_terminating(uid, preemption)
-        elif uid in self._unobserved:
-            self._wait_until_terminating(uid, preemption)  # Its eviction is carried out.
-        elif self._bindings.preempt(pod, preemption.plugin):
-            self._report(pod, preemption, now, IN_MEMORY)
-        else:
-            eviction = VictimEviction(pod, preemption, [preemption.number])
-            self._evictions[uid] = eviction
-            preemption.evicting.add(uid)
-            self._wait_until_terminating(uid, preemption)
-            self._request(eviction)
+        self._wait_until_terminating(uid, preemption)
+
+    def _request(self, victim: Pod, preemption: Preemption) -> VictimEviction:
+        """Patch the victim's condition, unless it has it, then delete it with its grace period."""
+        ref, condition = PodRef.of(victim), preemption.condition
+        is_patched = _has_condition(victim, condition)
+        request: DeletePod | PatchPodStatus = DeletePod(ref)
+        if not is_patched:
+            if victim.metadata.generation:
+                generation = victim.metadata.generation
+                condition = structs.replace(condition, observed_generation=generation)
+            request = PatchPodStatus(ref, condition=condition)
+        self._outbox.add(request, Purpose.PREEMPTION, ref.uid)
+        return VictimEviction(victim, ref, preemption, is_patched)
 
     def _is_on_node(self, victim: Pod, preemption: Preemption) -> bool:
-        cached = self._state.cache.get(victim.metadata.uid)
+        cached = self._cache.get(victim.metadata.uid)
         return cached is not None and (cached.node == preemption.node or bool(preemption.group_uid))
 
-    def _is_in_the_way(self, victim: Pod, preemption: Preemption) -> bool:
-        """Whether a victim is on the node and not terminating."""
-        return _stays(victim) and self._is_on_node(victim, preemption)
+    def _in_the_way(self, victim: Pod, preemption: Preemption) -> Pod | None:
+        """The newest version of a victim that is on the node and not terminating."""
+        cached = self._cache.get(victim.metadata.uid)
+        if cached is None or (cached.node != preemption.node and not preemption.group_uid):
+            return None
+        if cached.state == ADDED:
+            # The newest version, because it was observed on its node. Pods that ended are not here.
+            return None if cached.pod.metadata.deletion_timestamp is not None else cached.pod
+        pod = self._state.current(victim)
+        return pod if pod is not None and _stays(pod) else None
 
     def _wait_until_terminating(self, uid: str, preemption: Preemption) -> None:
         preemption.unobserved.add(uid)
-        self._unobserved.setdefault(uid, []).append(preemption.number)
+        self._unobserved.setdefault(uid, []).append(preemption)
 
-    def _request(self, eviction: VictimEviction) -> None:
-        """Patch the victim's condition, then delete it with its own grace period."""
-        victim, ref = eviction.victim, PodRef.of(eviction.victim)
-        request: DeletePod | PatchPodStatus = DeletePod(ref)
-        if not eviction.is_patched:
-            condition = _condition(victim, eviction.by)
-            eviction.is_patched = _has_condition(victim, condition)
-            if not eviction.is_patched:
-                request = PatchPodStatus(ref, condition=condition)
-        self._outbox.add(request, Purpose.PREEMPTION, f"victim {ref.uid}")
-
-    def _victim_completed(self, eviction: VictimEviction, outcome: Outcome, now: float) -> None:
-        victim, done = eviction.victim, isinstance(outcome, Done)
-        uid, pod = victim.metadata.uid, self._state.current(victim)
-        in_the_way = pod is not None and self._is_in_the_way(pod, eviction.by)
-        if done and in_the_way:
+    def _victim_completed(
+        self, uid: str, eviction: VictimEviction, outcome: Outcome, now: float
+    ) -> None:
+        by, done = eviction.by, isinstance(outcome, Done)
+        leaves = done and self._in_the_way(eviction.victim, by) is not None
+        if leaves:
             if uid not in self._unobserved:
                 # An outdated list hid the victim meanwhile, and another one showed it again.
-                for number in eviction.waiting:
-                    self._wait_until_terminating(uid, self._in_progress[number])
+                for preemption in eviction.waiting:
+                    self._wait_until_terminating(uid, preemption)
             if not eviction.is_patched:
                 eviction.is_patched = True
-                self._request(eviction)
+                self._outbox.add(DeletePod(eviction.ref), Purpose.PREEMPTION, uid)
                 return
         if done and eviction.is_patched:
-            self._report(victim, eviction.by, now)
+            self._report(eviction.victim, eviction.ref, by, now)
         failed = not (done or (isinstance(outcome, Failed) and outcome.missing))
         del self._evictions[uid]
-        for number in eviction.waiting:
-            preemption = self._in_progress[number]
+        for preemption in eviction.waiting:
             preemption.evicting.discard(uid)
-            preemption.victim_failed = preemption.victim_failed or failed
-        if not (done and in_the_way):
+            if failed:
+                preemption.victim_failed = True
+        if not leaves:
             self.leaves(uid, now)  # It may never be observed terminating: do not wait for it.
-        for number in eviction.waiting:
-            if number in self._in_progress:
-                self._step(self._in_progress[number], now)
+        for preemption in eviction.waiting:
+            if not preemption.evicting and preemption.number in self._in_progress:
+                self._step(preemption, now)
 
-    def _report(self, victim: Pod, by: Preemption, now: float, how: str = "") -> None:
+    def _report(self, victim: Pod, ref: PodRef, by: Preemption, now: float, how: str = "") -> None:
         """Record the preemption of a victim, and emit an Event."""
-        ref, node, pod, by_uid = PodRef.of(victim), by.node, by.pod, by.pod.uid
+        pod, node = by.pod, by.node
+        key, uid = pod.key, pod.metadata.uid
         self._journal.add(
-            Preempted(at=now, pod=victim.key, uid=ref.uid, node=node, by=pod.key, by_uid=by_uid)
+            Preempted(at=now, pod=victim.key, uid=ref.uid, node=node, by=key, by_uid=uid)
         )
-        preemptor = f"podgroup {by.group_uid}" if by.group_uid else f"pod {by_uid}"
-        note = f"Preempted by {preemptor} on node {node}{how}"
-        reporter = pod.spec.scheduler_name
-        event = EmitEvent(ref, "Normal", "Preempted", "Preempting", note, reporter)
-        self._outbox.add(event)
+        reporter, note = pod.spec.scheduler_name, by.note + how
+        self._outbox.add(EmitEvent(ref, "Normal", "Preempted", "Preempting", note, reporter))
 
 
 def _stays(pod: Pod) -> bool:
-    return not (pod.is_terminating or pod.is_terminal)
-
-
-def _condition(victim: Pod, by: Preemption) -> Condition:
-    preemptor = "podgroup" if by.group_uid else "pod"
-    name = by.pod.spec.scheduler_name
-    return Condition(
-        type=DISRUPTION_TARGET,
-        status="True",
-        reason=BY_SCHEDULER,
-        message=f"{name}: preempting to accommodate a higher priority {preemptor}",
-        observed_generation=victim.metadata.generation or None,
-    )
+    return pod.metadata.deletion_timestamp is None and pod.status.phase not in TERMINAL_PHASES
 
 
 def _has_condition(victim: Pod, condition: Condition) -> bool:

@@ -118,7 +118,7 @@ class SchedulingQueue:
         only: Callable[[Pod], bool] | None = None,
     ) -> None:
         """Requeue the unschedulable pods that an event may help, or `only` some of them."""
-        if not (self._unschedulable.entries or self._in_flight.markers):
+        if not (self._unschedulable.entries or self._in_flight.entries):
             return
         interested = self._requeueing.interested(event)
         if event.is_wildcard:
@@ -138,7 +138,7 @@ class SchedulingQueue:
         """The same as move_all for an event that concerns these pods only."""
         found = self._unschedulable.entries
         waiting = [entry for pod in pods if (entry := found.get(pod.key)) is not None]
-        if waiting or self._in_flight.markers:
+        if waiting or self._in_flight.entries:
             self._move(waiting, event, old, new, now)
 
     def nomination_ended(self, pod: Pod, node: str, now: float) -> None:
@@ -159,7 +159,9 @@ class SchedulingQueue:
     def pop(self, now: float) -> QueuedPod | None:
         """Take the next pod to try, which is in flight then; None if there is none."""
         entry = self._queues.pop(now)
-        return None if entry is None else self._popped(entry, now)
+        if entry is not None:
+            self._fly(entry, now)
+        return entry
 
     def pop_pod(self, pod: Pod, now: float) -> QueuedPod | None:
         """Take a pod, whatever it waits for; None if it is not queued, or gated."""
@@ -168,14 +170,14 @@ class SchedulingQueue:
         if entry is None or entry.uid != pod.uid or entry.state != ACTIVE:
             return None
         self._queues.take(entry)
-        return self._popped(entry, now)
+        self._fly(entry, now)
+        return entry
 
-    def _popped(self, entry: QueuedPod, now: float) -> QueuedPod:
+    def _fly(self, entry: QueuedPod, now: float) -> None:
         entry.attempts += 1
         self.scheduling_cycle += 1
         self._in_flight.add(entry)
         self._journal.add(Popped(at=now, pod=entry.key, uid=entry.uid, attempt=entry.attempts))
-        return entry
 
     def done(self, uid: str) -> None:
         """A pod is not in flight any more: permitted on its node, returned, or gone."""
@@ -245,7 +247,7 @@ class SchedulingQueue:
     @property
     def has_work(self) -> bool:
         """Whether pop would return a pod."""
-        return bool(self._queues.active) or bool(self._backoff.rejected)
+        return bool(self._queues.active.live or self._backoff.rejected.live)
 
     @property
     def hint_errors(self) -> list[str]:

@@ -32,6 +32,8 @@ class QueuedPod:
     # What the last patches of the pod's status wrote: reason and message, and nominated node.
     patched_condition: tuple[str, str] | None = None
     patched_node: str | None = None
+    # In flight: the number of cluster events before its pop.
+    events_before: int = 0
     was_flushed: bool = False
     flushed_at: float | None = None
     state: str = NEW  # See queue_states.py.

@@ -102,6 +102,7 @@ class Requeueing:
     def __init__(self, registered: Mapping[str, Mapping[str, Events]]) -> None:
         self._hints = {profile: HintMap(events) for profile, events in registered.items()}
         self._interested: dict[ClusterEvent, tuple[str, ...]] = {}
+        self._targeted: dict[ClusterEvent, list[Registration] | None] = {}
         self.hint_errors: deque[str] = deque(maxlen=KEPT_ERRORS)
 
     def interested(self, event: ClusterEvent) -> tuple[str, ...]:
@@ -114,20 +115,28 @@ class Requeueing:
 
     def concerned(self, event: ClusterEvent, old: Any, new: Any) -> set[str] | None:
         """The keys and aliases of the pods that an event may help; None: it may help any pod."""
+        if event not in self._targeted:
+            self._targeted[event] = self._find_targeted(event)
+        targeted = self._targeted[event]
+        if targeted is None:
+            return None
         found: set[str] = set()
-        for hints in self._hints.values():
-            for registration in hints.covering(event):
-                if not isinstance(registration.hint, TargetedHint):
-                    return None
-                try:
-                    pods = _guarded(registration, registration.hint.pods, old, new)
-                except PluginError as error:
-                    self._report(registration, event, "its pods", error)
-                    return None
-                if pods is None:
-                    return None
-                found.update(pods)
+        for registration in targeted:
+            assert isinstance(registration.hint, TargetedHint)
+            try:
+                pods = _guarded(registration, registration.hint.pods, old, new)
+            except PluginError as error:
+                self._report(registration, event, "its pods", error)
+                return None
+            if pods is None:
+                return None
+            found.update(pods)
         return found
+
+    def _find_targeted(self, event: ClusterEvent) -> list[Registration] | None:
+        """The registrations that cover an event, if all of them have a TargetedHint."""
+        covering = [each for hints in self._hints.values() for each in hints.covering(event)]
+        return covering if all(isinstance(each.hint, TargetedHint) for each in covering) else None
 
     def aliases(self, pod: Pod) -> frozenset[str]:
         """The names besides its key under which plugins may ask for a pod."""

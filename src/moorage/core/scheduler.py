@@ -89,6 +89,7 @@ class Scheduler:
             self.groups = PodGroupCycle(state, *parts, self._record)
         self._outbox = state.outbox
         self._waiting, self._given_up = self.bindings.waiting, self.bindings.given_up
+        self._object_waits = self.bindings.object_waits.until
         self._now = 0.0
 
     # The verbs
@@ -97,22 +98,24 @@ class Scheduler:
         """Take an observation."""
         self._now = now
         self._handlers.observe(observation, now)
-        if self.bindings.object_waits:
+        if self._object_waits:
             self.bindings.observed(observation, now)
-        return self._caused(now)
+        # Most observations cause nothing.
+        is_quiet = not (self._outbox.effects or self._waiting or self._given_up)
+        return [] if is_quiet else self._caused(now)
 
     def schedule_one(self, now: float) -> list[Effect]:
         """Take the next pod from the queue and decide where it goes."""
-        self._now = now
-        entry = None
-        if self.groups is not None:
-            entry = self.groups.torn.pop(now)
-        entry = entry or self.queue.pop(now)
-        if entry is not None:
-            if self.groups is not None and entry.pod.spec.scheduling_group is not None:
-                self.groups.attempt(entry, now)
-            else:
-                self._attempt(entry, now)
+        self._now, groups = now, self.groups
+        entry = None if groups is None else groups.torn.pop(now)
+        if entry is None:
+            entry = self.queue.pop(now)
+        if entry is None:
+            pass
+        elif groups is not None and entry.pod.spec.scheduling_group is not None:
+            groups.attempt(entry, now)
+        else:
+            self._attempt(entry, now)
         return self._caused(now)
 
     def complete(self, ticket: Ticket, outcome: Outcome, now: float) -> list[Effect]:
@@ -181,12 +184,12 @@ class Scheduler:
             self._outbox.emit(pod, "Warning", "FailedScheduling", "Scheduling", text)
             self.queue.done(pod.uid)
             return
-        if self.cache.get(entry.uid) is not None:
+        if entry.uid in self.cache.pods:
             self.queue.done(entry.uid)
             return
         profile = self.profiles[pod.spec.scheduler_name]
         template = entry.template or self.templates.of(pod)
-        decision = self.cycle.decide(profile, pod, template, now, self.decides_by_group)
+        decision = self.cycle.decide(profile, pod, template, now, by_group=self.decides_by_group)
         if profile.loops.new:
             for plugin, point, nodes in profile.loops.newly_slow():
                 self.journal.add(SlowPlugin(at=now, plugin=plugin, point=point, nodes=nodes))
@@ -249,8 +252,9 @@ def _best(decision: Decision) -> tuple[ScoredNode, ...]:
         return ()
     rows, names = scored.top(BEST_KEPT, decision.row), decision.state.table.names
     best = scored.kept(rows)
-    for i, row in enumerate(rows):
-        if best[i] is None:
-            best[i] = ScoredNode(names[row], scored.total(row), scored.scores(row))
-            scored.keep(row, best[i])
+    while None in best:
+        i = best.index(None)
+        row = rows[i]
+        best[i] = ScoredNode(names[row], scored.total(row), scored.scores(row))
+        scored.keep(row, best[i])
     return tuple(best)

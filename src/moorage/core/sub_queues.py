@@ -99,7 +99,7 @@ class SubQueues:
         self._now, early = now, self._early
         if early is not None:
             self._follow_paths(early)
-        if self.active and (early is None or not self._is_first(early)):
+        if self.active.live and (early is None or not self._is_first(early)):
             entry = self.active.pop()
         elif self.backoff.rejected:
             # An early attempt is better than an idle scheduler.

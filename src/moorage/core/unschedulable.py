@@ -5,7 +5,8 @@ only the pods that a plugin rejected which registered for it.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from moorage.api.pod import Pod
 from moorage.core.heap import Heap
@@ -16,8 +17,7 @@ from moorage.errors import InvariantError
 ANY_EVENT = ""
 
 
-@dataclass(frozen=True, slots=True)
-class _Slot:
+class _Slot(Struct, frozen=True, gc=False):
     """Where a pod is listed; kept, because the entry may change before it is removed."""
 
     serial: int
@@ -88,7 +88,7 @@ class UnschedulablePods:
         if not self.entries:
             return []
         rejected, gated = self._rejected, self._gated
-        found = dict(rejected.get(ANY_EVENT, {}))
+        found = dict(rejected[ANY_EVENT]) if ANY_EVENT in rejected else {}
         if names is not None:
             listed = set(plugins)
             keys = set(names).union(*[self._by_alias.get(name, ()) for name in names])

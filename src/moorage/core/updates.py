@@ -38,17 +38,23 @@ def pod_update(old: Pod, new: Pod) -> list[ClusterEvent]:
     """The events of a pod update; a general Update if no specific aspect changed."""
     was, spec = old.spec, new.spec
     resource = ASSIGNED_POD if spec.node_name else UNSCHEDULABLE_POD
+    has_same_labels = old.metadata.labels == new.metadata.labels
+    # Most often nothing but a condition changed, or that the pod is terminating.
+    has_same_requests = was == spec and not _was_resized(old, new)
+    claims, claims_now = old.status.resource_claim_statuses, new.status.resource_claim_statuses
+    if has_same_labels and has_same_requests and claims == claims_now:
+        return _UPDATED[resource]
     actions = []
-    if old.metadata.labels != new.metadata.labels:
+    if not has_same_labels:
         actions.append(Action.UPDATE_POD_LABEL)
-    if _requests_may_differ(old, new) and requests.decreased(old, new):
+    if not has_same_requests and requests.decreased(old, new):
         actions.append(Action.UPDATE_POD_SCALE_DOWN)
     if was is not spec:
         if was.scheduling_gates and not spec.scheduling_gates:
             actions.append(Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED)
         if len(was.tolerations) != len(spec.tolerations):
             actions.append(Action.UPDATE_POD_TOLERATION)
-    if old.status.resource_claim_statuses != new.status.resource_claim_statuses:
+    if claims != claims_now:
         actions.append(Action.UPDATE_POD_GENERATED_RESOURCE_CLAIM)
     if not actions:
         return _UPDATED[resource]
@@ -58,14 +64,14 @@ def pod_update(old: Pod, new: Pod) -> list[ClusterEvent]:
 _UPDATED = {name: [ClusterEvent(name, Action.UPDATE)] for name in (ASSIGNED_POD, UNSCHEDULABLE_POD)}
 
 
-def _requests_may_differ(old: Pod, new: Pod) -> bool:
-    """Whether a field changed from which requests are computed."""
-    return old.spec != new.spec or (
-        old.status is not new.status
-        and (
-            resize_fields(old.status) != resize_fields(new.status)
-            or old.condition(RESIZE_PENDING) != new.condition(RESIZE_PENDING)
-        )
+def _was_resized(old: Pod, new: Pod) -> bool:
+    """Whether a field of the status changed from which requests are computed."""
+    was, status = old.status, new.status
+    if was is status:
+        return False
+    return resize_fields(was) != resize_fields(status) or (
+        was.conditions != status.conditions
+        and old.condition(RESIZE_PENDING) != new.condition(RESIZE_PENDING)
     )
 
 

@@ -22,10 +22,8 @@ from moorage.errors import PLUGIN_EXCEPTIONS, MoorageError, PluginError, describ
 from moorage.framework import points
 from moorage.framework.points import Awaiting
 from moorage.framework.status import (
-    SKIP,
     SUCCESS,
     Code,
-    Mask,
     Narrowed,
     Scores,
     Status,
@@ -267,15 +265,17 @@ def score_one(method: PluginMethod, state: "CycleState", pod: Pod, node: "NodeIn
 
 def score_rows(method: PluginMethod, state: "CycleState", pod: Pod, rows: "Rows") -> Scores:
     """The raw scores of `score_all`."""
-    returned = method.call(state, pod, rows)
-    scores = _converted(method, _integers, returned)
-    if getattr(returned, "dtype", None) == np.float64 and not scores.any() and np.any(returned):
-        plugin_reports.warning(method.name, FRACTIONS)
+    scores: Scores = method.call(state, pod, rows)
+    if type(scores) is not np.ndarray or scores.dtype is not INT32:
+        returned, scores = scores, _converted(method, _integers, scores)
+        if getattr(returned, "dtype", None) == np.float64 and not scores.any() and np.any(returned):
+            plugin_reports.warning(method.name, FRACTIONS)
     if scores.shape != (len(rows),):
         raise method.failed("score_all must return an array with an entry per row")
     return scores
 
 
+INT32 = np.dtype(np.int32)
 FRACTIONS = "scores below 1 count as 0, because scores are whole numbers; use 0 to 100"
 
 
@@ -308,7 +308,7 @@ def filter_groups(
 ) -> list[bool]:
     """Which groups fit."""
     fits = method.call(state, pod, groups)
-    if isinstance(fits, list) and len(fits) == len(groups):
+    if isinstance(fits, list) and len(fits) == len(groups.numbers):
         return fits
     raise method.failed("filter_groups must return a list with an entry per group")
 
@@ -318,7 +318,7 @@ def score_groups(
 ) -> list[int] | None:
     """The raw scores of groups; None if the plugin skips the pod."""
     scores = method.call(state, pod, groups)
-    if scores is None or (isinstance(scores, list) and len(scores) == len(groups)):
+    if scores is None or (isinstance(scores, list) and len(scores) == len(groups.numbers)):
         return scores
     raise method.failed("score_groups must return a list with an entry per group")
 
@@ -354,24 +354,23 @@ def skip_key(method: PluginMethod, state: "CycleState", pod: Pod) -> Hashable:
     return key
 
 
-def pre_filter(method: PluginMethod, state: "CycleState", pod: Pod) -> Status | Narrowed:
-    """The result of `pre_filter`."""
-    result = method.call(state, pod)
-    if result is SUCCESS or result is SKIP or isinstance(result, Status | Narrowed):
+# For the next two a caller calls the method itself, and checks only what is not a constant.
+
+
+def check_pre_filtered(method: PluginMethod, result: Any) -> Status | Narrowed:
+    """The result of `pre_filter`; raises if it is none."""
+    if isinstance(result, Status | Narrowed):
         return result
     raise method.failed(f"pre_filter returned {result!r}, which is not a Status")
 
 
-def pre_score(method: PluginMethod, state: "CycleState", pod: Pod, feasible: Mask) -> Status:
-    """The result of `pre_score`: success or SKIP."""
-    status = method.call(state, pod, feasible)
-    if status is SUCCESS or status is SKIP:
-        return status
+def skips_score(method: PluginMethod, status: Any) -> bool:
+    """Whether `pre_score` skips the pod; raises if its result is neither success nor SKIP."""
     if not isinstance(status, Status):
         raise method.failed(f"returned {status!r}")
     if status.code not in (Code.SUCCESS, Code.SKIP):
         raise method.failed(status.message)
-    return status
+    return status.code is Code.SKIP
 
 
 # The points of the binding cycle
@@ -386,13 +385,15 @@ def result_of(method: PluginMethod, allowed: type[T], *args: Any) -> Status | T:
         result = method.call(*args)
     except PluginError as failure:
         return error(str(failure), method.name)
-    if isinstance(result, Status):
-        return _signed(method, result)
-    return result if isinstance(result, allowed) else _not_a_status(method, result)
+    if isinstance(result, allowed) and not isinstance(result, Status):
+        return result
+    return status_of(method, result)
 
 
-def _signed(method: PluginMethod, status: Status) -> Status:
+def status_of(method: PluginMethod, status: Any) -> Status:
     """The status with the plugin's name; an error if the point does not allow its code."""
+    if not isinstance(status, Status):
+        return _not_a_status(method, status)
     if status is SUCCESS or status.is_success or status.is_rejected:
         return status.by(method.name)
     if status.code in points.METHODS[method.method].codes:

@@ -410,13 +410,14 @@ class Contract(Protocol):
 
     @method()
     def skip_key(self, state: CycleState, pod: Pod) -> Hashable:
-        """For a plugin whose results are not cached: how long it would skip pods of a template.
+        """How long a plugin would skip pods of a template.
 
         While the returned hashable value stays equal, the plugin would return SKIP from pre_filter
         and pre_score again, so it is not called. None: call it every time. ALWAYS: the plugin does
-        nothing for such pods and is called at no point but bind. The value may depend on the pod,
-        on nodes and other objects, and on affinity terms of placed pods; it is requested again when
-        one of these changes.
+        nothing for such pods and is called at no point but bind, for good. Only ALWAYS matters if
+        the plugin's results are cached. Any other value may depend on the pod, on nodes and other
+        objects, and on affinity terms of placed pods; it is requested again when one of these
+        changes.
         """
 
 

@@ -11,7 +11,7 @@ from moorage.framework.cluster import Cluster
 from moorage.framework.events import EVERYTHING, Events
 from moorage.framework.invoke import CallMeter, PluginMethod, measured
 from moorage.framework.points import depends_of
-from moorage.framework.state import NO_PLUGINS
+from moorage.framework.state import NO_PLUGINS, CycleState
 from moorage.framework.status import Status
 from moorage.framework.views.cache import ViewCache
 from moorage.framework.views.policy import BY_ROW, CachePolicy
@@ -38,14 +38,14 @@ class Profile:
         self.loops = invoke.Loops()
         self._at = {point: [p for p, _ in plugins.get(point, [])] for point in points.POINTS}
         self._methods: dict[tuple[str, str], PluginMethod | None] = {}
+        self._by_point: dict[tuple[str, str], list[PluginMethod]] = {}
         # The methods of the points that run for every pod, in the order of the plugins.
-        chained = ("pre_enqueue", "queue_sort", "post_filter", "reserve", "permit", "post_bind")
-        self.chain = {point: self.methods(point, point) for point in chained}
+        chained = ("pre_enqueue", "queue_sort", "post_filter", "reserve", "permit")
+        self.chain = {at: self.methods(at, at) for at in (*chained, "bind", "post_bind")}
         self.chain["unreserve"] = self.methods("reserve", "unreserve")[::-1]
         self.pre_filters = self._at["pre_filter"]
         self.filters = self._at["filter"]
         self.pre_binds = self._at["pre_bind"]
-        self.binds = self._at["bind"]
         self.has_post_filters = bool(self._at["post_filter"])
         self.filter_names = [plugin.name for plugin in self.filters]
         scores = plugins.get("score", [])
@@ -54,10 +54,13 @@ class Profile:
         self.placement_generator = next(iter(self._at["placement_generate"]), None)
         self.placement_scores = plugins.get("placement_score", [])
         self.pre_scores = {p.name for p in self._at["pre_score"]}
-        # The skip keys of plugins whose results are not cached.
         first = {p.name: p for p in (*self._at["pre_filter"], *self._at["pre_score"])}.values()
-        keys = [self.method(p, "skip_key") for p in first if depends_of(p) not in BY_ROW]
-        self.skip_keys = [method for method in keys if method is not None]
+        keys = [self.method(plugin, "skip_key") for plugin in first]
+        self._skip_keys = [method for method in keys if method is not None]
+        # Those of plugins whose results are not cached.
+        self.skip_keys = [m for m in self._skip_keys if depends_of(m.plugin) not in BY_ROW]
+        self._idle = f"idle of {name}"
+        self._idle_sets: dict[frozenset[str], frozenset[str]] = {}
         # Plugins whose results are cached, and whether one of them reads all nodes together.
         asked = {p.name: p for p, _ in scores} | {
             p.name: p for at in ("pre_filter", "filter") for p in self._at[at]
@@ -124,8 +127,12 @@ class Profile:
 
     def methods(self, point: str, name: str) -> list[PluginMethod]:
         """A method of all plugins of an extension point that have it, in order."""
-        found = [self.method(plugin, name) for plugin in self._at[point]]
-        return [method for method in found if method is not None]
+        found = self._by_point.get((point, name))
+        if found is None:
+            methods = [self.method(plugin, name) for plugin in self._at[point]]
+            found = [method for method in methods if method is not None]
+            self._by_point[point, name] = found
+        return found
 
     def active_points(self, idle: frozenset[str]) -> frozenset[str]:
         """The points with a plugin that is not idle; all that have plugins if there is a meter."""
@@ -174,6 +181,17 @@ class Profile:
             raise ConfigError([method.error_text(reason)])
         return registered
 
+    def idle(self, template: PodTemplate) -> frozenset[str]:
+        """The plugins that do nothing for pods of a template, at any time."""
+        idle: frozenset[str] | None = template.compiled.get(self._idle)
+        if idle is None:
+            state, pod = CycleState.of(self.cluster, template, 0.0), template.exemplar
+            keys = [(m.name, invoke.skip_key(m, state, pod)) for m in self._skip_keys]
+            found = frozenset([name for name, key in keys if key is points.ALWAYS])
+            # One object for all templates with the same: its hash is computed once.
+            idle = template.compiled[self._idle] = self._idle_sets.setdefault(found, found)
+        return idle
+
     def prepare(self, template: PodTemplate) -> None:
         """Run the prepare methods for a template, before its first cycle."""
         if self._prepared not in template.compiled:
@@ -181,6 +199,7 @@ class Profile:
             for prepare in self._preparing:
                 with suppress(PluginError):  # Reported when the plugin runs.
                     prepare.call(template)
+            self.idle(template)
             self.views.prepare(template)
 
     # Decision

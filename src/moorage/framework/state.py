@@ -9,6 +9,8 @@ from copy import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from msgspec import Struct
+
 from moorage.framework.cluster import Cluster
 from moorage.framework.invoke import guard
 from moorage.nodes.table import NodeTable
@@ -34,45 +36,45 @@ class StateKey(Generic[T]):
 IN_POD_GROUP_CYCLE = StateKey[bool]("core.in_pod_group_cycle")
 
 
-class CycleState:
+class CycleState(Struct, eq=False):
     """Scratch data of one pod's way through its cycles."""
 
-    __slots__ = (
-        *("_below", "_own", "cluster", "idle", "now", "table", "template", "to_activate"),
-        *("measured", "written"),
-    )
+    cluster: Cluster
+    table: NodeTable
+    template: "PodTemplate"
+    now: float
+    # Plugins that have nothing to do with such pods, at any point.
+    idle: frozenset[str] = NO_PLUGINS
+    _below: "CycleState | None" = None
+    _own: dict[str, Any] = {}
+    # Pods that a plugin wants back in the queue once this pod is through.
+    to_activate: "dict[str, Pod]" = {}
+    # Objects that requests of pre_bind plugins wrote, as the API server returned them.
+    written: "list[KubeObject]" = []
+    # What the plugins of the binding cycle measured: metric, labels, value. The core moves it to
+    # the journal.
+    measured: tuple[tuple[str, tuple[str, ...], float], ...] = ()
 
-    def __init__(
-        self,
+    @classmethod
+    def of(
+        cls,
         cluster: Cluster,
         template: "PodTemplate",
-        now: float,
+        now: float = 0.0,
         below: "CycleState | None" = None,
-    ) -> None:
-        self.cluster = cluster
-        self.table: NodeTable = cluster.table
-        self.template = template
-        self.now = now
-        # Plugins that have nothing to do with such pods, at any point.
-        self.idle: frozenset[str] = NO_PLUGINS if below is None else below.idle
-        # Pods that a plugin wants back in the queue once this pod is through.
-        self.to_activate: dict[str, Pod] = {}
-        # Objects that requests of pre_bind plugins wrote, as the API server returned them.
-        self.written: list[KubeObject] = []
-        # What the plugins of the binding cycle measured: metric, labels, value. The core moves it
-        # to the journal.
-        self.measured: tuple[tuple[str, tuple[str, ...], float], ...] = ()
-        self._own: dict[str, Any] = {}
-        self._below = below
+    ) -> "CycleState":
+        """An empty state for a pod of a template, on top of another one if there is one below."""
+        idle = NO_PLUGINS if below is None else below.idle
+        return cls(cluster, cluster.table, template, now, idle, below)
 
     def __getitem__(self, key: StateKey[T]) -> T:
-        name, layer = key.name, self
-        while name not in layer._own:
-            if layer._below is None:
-                raise KeyError(f"{name}: not found")
-            layer = layer._below
-        found: T = layer._own[name]
-        return found
+        own, name = self._own, key.name
+        if name in own:
+            found: T = own[name]
+            return found
+        if self._below is None:
+            raise KeyError(f"{name}: not found")
+        return self._below[key]
 
     def __setitem__(self, key: StateKey[T], value: T) -> None:
         self._own[key.name] = value
@@ -104,7 +106,7 @@ class CycleState:
 
     def clone(self) -> "CycleState":
         """A copy to try things on: values with a `clone` method are cloned, others copied."""
-        other = CycleState(self.cluster, self.template, self.now)
+        other = CycleState.of(self.cluster, self.template, self.now)
         other.idle = self.idle
         other.to_activate = self.to_activate
         below: CycleState | None = self

@@ -14,6 +14,7 @@ import numpy as np
 from moorage.api import claims
 from moorage.api.pod import Pod
 from moorage.framework import invoke
+from moorage.framework.invoke import PluginMethod
 from moorage.framework.points import BY_PODS, Depends, depends_of
 from moorage.framework.state import CycleState
 from moorage.framework.status import SUCCESS, Mask, Status, Verdicts, error
@@ -30,10 +31,8 @@ if TYPE_CHECKING:
     from moorage.framework.profile import Profile
 
 # From near to far; a filter that reads nodes elsewhere may still read its own node's pods.
-REACHES = (
-    *(Depends.NODE, Depends.RESOURCES, Depends.USAGE),
-    *(Depends.NODES, Depends.PLACEMENTS, Depends.ANYTHING),
-)
+OF_NODE = (Depends.NODE, Depends.RESOURCES, Depends.USAGE)
+REACHES = (*OF_NODE, Depends.NODES, Depends.PLACEMENTS, Depends.ANYTHING)
 
 
 class WhatIfPlan(NamedTuple):
@@ -42,9 +41,10 @@ class WhatIfPlan(NamedTuple):
     # The plugins that skip the pods.
     skipped: frozenset[str]
     # Filters that read node objects only: their verdicts hold.
-    settled: tuple[int, ...]
-    # The other filters, with their index.
-    filters: tuple[tuple[int, Any], ...]
+    settled: frozenset[int]
+    # The other filters, and all of them: their per-node methods, with their index.
+    filters: tuple[tuple[int, PluginMethod], ...]
+    all_filters: tuple[tuple[int, PluginMethod], ...]
     # Plugins that keep account of pods in their state (add_pod, remove_pod).
     accounting: tuple[Any, ...]
     # The furthest that any filter looks.
@@ -56,6 +56,7 @@ class WhatIfPlan(NamedTuple):
 def plan(profile: "Profile", skipped: Set[str]) -> WhatIfPlan:
     """The plan for pods that these plugins skip."""
     filters = [(i, p) for i, p in enumerate(profile.filters) if p.name not in skipped]
+    methods = {i: profile.require(p, "filter") for i, p in filters}
     accounting = [
         p
         for p in profile.pre_filters
@@ -67,9 +68,15 @@ def plan(profile: "Profile", skipped: Set[str]) -> WhatIfPlan:
     )
     reaches = [Depends.NODE, *[depends_of(p) for _, p in filters]]
     reach = max(reaches + [Depends.PLACEMENTS] * bool(accounting), key=REACHES.index)
-    settled = tuple(i for i, p in filters if (i, p) not in again)
+    indexes = {i for i, _ in again}
     return WhatIfPlan(
-        frozenset(skipped), settled, tuple(again), tuple(accounting), reach, in_columns
+        frozenset(skipped),
+        frozenset(methods.keys() - indexes),
+        tuple((i, methods[i]) for i, _ in again),
+        tuple(methods.items()),
+        tuple(accounting),
+        reach,
+        in_columns,
     )
 
 
@@ -98,11 +105,12 @@ class WhatIf:
 
         None: a filter reads more than the cluster, so that no answer outlives the cycle.
         """
-        cluster, skipped = self.profile.cluster, self.plan.skipped
+        skipped, reach = self.plan.skipped, self.plan.reach
+        if reach in OF_NODE:
+            return skipped
+        cluster = self.profile.cluster
         nodes = cluster.table.node_changes.position
-        match self.plan.reach:
-            case Depends.NODE | Depends.RESOURCES | Depends.USAGE:
-                return skipped
+        match reach:
             case Depends.NODES:
                 return skipped, nodes
             case Depends.PLACEMENTS:
@@ -146,14 +154,10 @@ class HypotheticalNode:
         self._nominated = nominated
         plan, filtered = what_if.plan, what_if.filtered
         self._accounting = plan.accounting
-        self._filters: Sequence[tuple[int, Any]] = plan.filters
+        self._filters = plan.all_filters if filtered is None else plan.filters
         # The first settled filter that rejects the node, with its verdict.
         self._settled: tuple[int, Status] = (NO_FILTER, SUCCESS)
-        if filtered is None:
-            skipped = what_if.pre.skipped
-            all_filters = enumerate(what_if.profile.filters)
-            self._filters = [(i, p) for i, p in all_filters if p.name not in skipped]
-        else:
+        if filtered is not None:
             for index, statuses in filtered.filters:
                 if statuses.codes is not None and index in plan.settled:
                     status = statuses.status(row)
@@ -168,12 +172,15 @@ class HypotheticalNode:
     def add(self, other: Placed) -> None:
         """As if a pod were there."""
         self.node.add(other.pod, other.usage)
-        self._account("add_pod", other)
+        if self._accounting:
+            self._account("add_pod", other)
 
-    def remove(self, other: Placed) -> None:
-        """As if a pod were gone."""
-        self.node.remove(other.pod)
-        self._account("remove_pod", other)
+    def remove(self, *others: Placed) -> None:
+        """As if pods were gone."""
+        for other in others:
+            self.node.remove(other.pod)
+            if self._accounting:
+                self._account("remove_pod", other)
 
     def _account(self, name: str, other: Placed) -> None:
         for plugin in self._accounting:
@@ -181,38 +188,32 @@ class HypotheticalNode:
             if method is not None:
                 method.call(self._state, self._pod, other, self.node)
 
-    def fork(self) -> "HypotheticalNode":
-        """The same node, to go on with in another way."""
-        other = HypotheticalNode.__new__(HypotheticalNode)
-        other._profile, other._pod, other._nominated = self._profile, self._pod, self._nominated
-        other._accounting, other._filters = self._accounting, self._filters
-        other._settled = self._settled
-        other._state = self._state.clone() if self._accounting else self._state
-        other.node = self.node.copy()
-        return other
-
     def status(self) -> Status:
         """The first rejection, or SUCCESS; both beside nominated pods and without them."""
         if self._nominated:
-            beside = self.fork()
+            node, state = self.node, self._state
+            self.node = node.copy()
+            if self._accounting:
+                self._state = state.clone()
             for other in self._nominated:
-                beside.add(other)
-            status = beside._run_filters()
+                self.add(other)
+            status = self._run_filters()
+            self.node, self._state = node, state
             if not status.is_success:
                 return status
         return self._run_filters()
 
     def _run_filters(self) -> Status:
         until, settled = self._settled
-        for index, plugin in self._filters:
+        for index, method in self._filters:
             if index > until:
                 break
-            method = self._profile.require(plugin, "filter")
             status = invoke.filter_one(method, self._state, self._pod, self.node)
+            if status is SUCCESS or status.is_success:
+                continue
             if status.is_rejected:
-                return status.by(plugin.name)
-            if not status.is_success:
-                return error(method.error_text(status.message), plugin.name)
+                return status.by(method.name)
+            return error(method.error_text(status.message), method.name)
         return settled
 
 
@@ -271,15 +272,15 @@ class HypotheticalVerdicts:
 
     def _fit(self, rows: HypotheticalRows) -> Mask:
         fits = self._settled.fits.copy()
-        for _, plugin in self._filters:
-            fits &= self._verdicts(plugin, rows).codes == FITS
+        for _, method in self._filters:
+            fits &= self._verdicts(method.plugin, rows).codes == FITS
         return fits
 
     def _run_filters(self, rows: HypotheticalRows) -> FeasibleRows:
         found = dict(self._settled.filters)
-        for index, plugin in self._filters:
-            found[index] = RowStatuses(plugin.name, len(rows))
-            found[index].take(self._verdicts(plugin, rows))
+        for index, method in self._filters:
+            found[index] = RowStatuses(method.name, len(rows))
+            found[index].take(self._verdicts(method.plugin, rows))
         filtered = FeasibleRows((), sorted(found.items()))
         filtered.combine(rows.active, len(rows))
         return filtered

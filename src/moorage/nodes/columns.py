@@ -109,8 +109,14 @@ class UsageValues:
 
     def current(self, table: "NodeTable") -> NDArray[Any]:
         """All values, up to date."""
-        cursor = self._cursor
-        if cursor.position == table.changes.position:
+        cursor, log = self._cursor, table.changes
+        if cursor.position == log.position:
+            return self._values
+        if cursor.position + 1 == log.position and log.entries:
+            row = log.entries[-1]
+            if table.nodes[row] is not None:
+                self._values[..., row] = self._column.read(table.info(row))
+            cursor.position = log.position
             return self._values
         rows = cursor.changed()
         if rows is None or len(rows) > table.capacity:

@@ -149,10 +149,12 @@ class TermCounters:
 
         Returns whether terms were dropped: readers that keep counters have to look them up again.
         """
-        for counter in self._counters_of(namespace, content):
-            self._unused -= not counter.rows
+        counters = self._parsed.get((namespace, content)) or self._parse(namespace, content)
+        for counter in counters:
+            was_used = bool(counter.rows)
             counter.add(row, amount)
-            self._unused += not counter.rows
+            if was_used != bool(counter.rows):
+                self._unused += 1 if was_used else -1
         if self._unused <= MOST_UNUSED or self._unused <= len(self.all) // 2:
             return False
         self._purge()
@@ -170,14 +172,12 @@ class TermCounters:
         candidates = self._index.candidates(namespace, labels) if indexed else self.all[start:]
         return [c for c in candidates if c.term.matches(namespace, labels, namespace_labels)]
 
-    def _counters_of(self, namespace: str, content: bytes) -> tuple[TermCounter, ...]:
-        counters = self._parsed.get((namespace, content))
-        if counters is None:
-            if len(self._parsed) >= MOST_PARSED:
-                self._parsed.clear()
-            terms = affinity_terms.parse(namespace, content).by_kind()
-            counters = tuple(self._counter(kind, term) for kind, term in terms)
-            self._parsed[namespace, content] = counters
+    def _parse(self, namespace: str, content: bytes) -> tuple[TermCounter, ...]:
+        if len(self._parsed) >= MOST_PARSED:
+            self._parsed.clear()
+        terms = affinity_terms.parse(namespace, content).by_kind()
+        counters = tuple(self._counter(kind, term) for kind, term in terms)
+        self._parsed[namespace, content] = counters
         return counters
 
     def _counter(self, kind: TermKind, term: AffinityTerm) -> TermCounter:

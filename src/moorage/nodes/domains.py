@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moorage.api.node import Node
-from moorage.nodes.changes import DomainLog, RowLog
+from moorage.nodes.changes import DomainLog
 from moorage.nodes.inclusion import Inclusion
 from moorage.nodes.interning import ABSENT, LabelColumn, Mask
 from moorage.nodes.resources import Ints
@@ -35,10 +35,12 @@ NO_ROWS = np.zeros(0, dtype=np.intp)
 class DomainSums:
     """A number for every domain of a topology key."""
 
-    __slots__ = ("_moved", "_sums", "_turned", "absent", "column", "nonzero")
+    __slots__ = ("_moved", "_sums", "_turned", "absent", "column", "eligibility", "nonzero")
 
-    def __init__(self, column: LabelColumn) -> None:
+    def __init__(self, column: LabelColumn, eligibility: "EligibleRows | None" = None) -> None:
         self.column = column
+        # The rows that count, if not all do.
+        self.eligibility = eligibility
         self._sums: Ints = np.zeros(len(column.values), dtype=np.int64)
         self.absent = 0
         # The number of domains whose sum is not 0.
@@ -76,7 +78,9 @@ class DomainSums:
         return int(self._sums[code]) if code < len(self._sums) else 0
 
     def add(self, row: int, amount: int) -> None:
-        """Add to the domain of a row."""
+        """Add to the domain of a row, if the row counts."""
+        if self.eligibility is not None and not self.eligibility.mask.item(row):
+            return
         code = self.column.codes.item(row)
         if code == ABSENT:
             self.absent += amount
@@ -86,14 +90,15 @@ class DomainSums:
         after = sums[code] = before + amount
         if self._moved is not None:
             self._moved.add((code, row))
-        if (before == 0) != (after == 0):
-            self._turn(code, row, after)
+        if not before or not after:
+            self.nonzero += 1 if after else -1
+            if self._turned is not None:
+                self._turned.add((code, row))
+            if self.nonzero <= 1:
+                self._turn(after)
 
-    def _turn(self, code: int, row: int, after: int) -> None:
-        """The sum of a domain became zero or non-zero."""
-        self.nonzero += 1 if after else -1
-        if self._turned is not None:
-            self._turned.add((code, row))
+    def _turn(self, after: int) -> None:
+        """All sums may have become zero, or the first one non-zero."""
 
     def of_row(self, row: int) -> int:
         """The sum of a row's domain; NO_DOMAIN for a row in none."""
@@ -101,6 +106,13 @@ class DomainSums:
         if code == ABSENT:
             return NO_DOMAIN
         return sums.item(code) if code < len(sums) else 0
+
+    def is_counted_at(self, row: int) -> int:
+        """Whether the sum of a row's domain is not 0, as 1 or 0; NO_DOMAIN for a row in none."""
+        code, sums = self.column.codes.item(row), self._sums
+        if code == ABSENT:
+            return NO_DOMAIN
+        return 1 if code < len(sums) and sums.item(code) else 0
 
     def fill(self, amounts: Mapping[int, int]) -> None:
         """Sum up the amounts of rows."""
@@ -158,23 +170,16 @@ class EligibleRows:
 class DomainView(DomainSums):
     """A counter's sums per domain, of eligible rows only if there is an eligibility."""
 
-    __slots__ = ("_placements", "eligibility", "used_at")
+    __slots__ = ("_placements", "used_at")
 
     def __init__(
         self, column: LabelColumn, eligibility: EligibleRows | None, placements: "Placements"
     ) -> None:
-        super().__init__(column)
-        self.eligibility = eligibility
+        super().__init__(column, eligibility)
         self.used_at = 0
         self._placements = placements
 
-    def add(self, row: int, amount: int) -> None:
-        """Add to the count of a row."""
-        if self.eligibility is None or self.eligibility.mask.item(row):
-            super().add(row, amount)
-
-    def _turn(self, code: int, row: int, after: int) -> None:
-        super()._turn(code, row, after)
+    def _turn(self, after: int) -> None:
         if self.nonzero == (1 if after else 0):
             self._placements.version += 1
 
@@ -192,15 +197,13 @@ class DomainView(DomainSums):
 class RowView:
     """A counter's counts per row, whatever the labels of its node; rows without a node too."""
 
-    __slots__ = ("counts", "most", "moved", "used_at")
+    __slots__ = ("counts", "most", "used_at")
 
     def __init__(self, capacity: int) -> None:
         self.counts: Ints = np.zeros(capacity, dtype=np.int64)
         self.used_at = 0
         # No row has, or ever had, a larger count.
         self.most = 0
-        # Rows whose count changed.
-        self.moved = RowLog(LONGEST)
 
     def add(self, row: int, amount: int) -> None:
         """Add to the count of a row."""
@@ -208,7 +211,6 @@ class RowView:
         self.counts[row] = count
         if count > self.most:
             self.most = count
-        self.moved.add(row)
 
     def of_row(self, row: int) -> int:
         """The count of a row."""

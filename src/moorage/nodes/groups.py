@@ -18,8 +18,10 @@ from moorage.nodes.interning import ABSENT, LabelColumn
 from moorage.nodes.resources import Ints
 from moorage.nodes.table import NodeTable
 
-# Assigning one row costs about as much as so many rows of an array operation.
-ROW_COST = 256
+# Assigning one row costs about as much as so many rows where all are assigned, which sorts them.
+ROW_COST = 16
+# So many groups without a row are kept at least.
+MOST_GROUPS = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,15 +44,18 @@ class RowGroups:
         self.keys = keys
         self._index = {key: at for at, key in enumerate(keys)}
         self._table = table
-        self._nodes = Cursor(table.node_changes)
+        # A row whose node or pods change is in this log, whatever the views that count them.
+        self._changes = Cursor(table.changes)
         self._assign_all()
 
     def _assign_all(self) -> None:
-        self._nodes.take()
+        self._changes.take()
         readers = [_reader(key) for key in self.keys]
         self._value_at = [reader.at for reader in readers]
-        # Those whose values change without a change of a node object.
-        self._live = [reader for reader in readers if not isinstance(reader, _ColumnReader)]
+        by_domain = [reader for reader in readers if isinstance(reader, _DomainReader)]
+        # Those where a pod changes the value of other rows, too; and the columns of the others.
+        self._shared = [reader for reader in by_domain if reader.column.shared]
+        self._unshared = {r.column: None for r in by_domain if not r.column.shared}
         codes: NDArray[np.intp] = np.zeros(self._table.capacity, dtype=np.intp)
         for reader in readers:
             values, numbers = np.unique(reader.all(), return_inverse=True)
@@ -59,6 +64,10 @@ class RowGroups:
         # The values of every group, and the group with some values.
         self._values = [self._values_at(row) for row in examples.tolist()]
         self._number_of = {values: group for group, values in enumerate(self._values)}
+        # With more groups, some are those of values that no row has any more.
+        self._most_groups = MOST_GROUPS + 2 * len(self._values)
+        # With more rows, assigning all is faster.
+        self._most_rows = FEW_ROWS + self._table.capacity // ROW_COST
 
     def __len__(self) -> int:
         return len(self._values)
@@ -76,17 +85,16 @@ class RowGroups:
 
     def refresh(self) -> Sequence[int] | None:
         """Assign rows whose values changed; returns rows that may have moved, None for all."""
-        moved: Sequence[int] | None = ()
-        if self._nodes.position != self._nodes.log.position:
-            moved = self._nodes.take()
-        for reader in self._live:
+        moved = self._changes.take()
+        for reader in self._shared:
             cursor = reader.cursor
             if cursor.position != cursor.log.position and moved is not None:
                 rows = reader.moved()
-                if rows != moved:  # The row of the pod that was placed, in every view.
-                    moved = None if rows is None else [*moved, *rows]
-        most = FEW_ROWS + len(self.group_of) // ROW_COST
-        if moved is None or len(moved) > most or len(self.group_of) != self._table.capacity:
+                moved = None if rows is None else [*dict.fromkeys((*moved, *rows))]
+        for column in self._unshared:
+            if column.shared:
+                moved = None
+        if moved is None or len(moved) > self._most_rows:
             self._assign_all()
             return None
         for row in moved:
@@ -95,6 +103,8 @@ class RowGroups:
             if group is None:
                 group = self._number_of[values] = len(self._values)
                 self._values.append(values)
+                if group > self._most_groups:
+                    self._changes.restart()  # Assign all rows, next time.
             self.group_of[row] = group
         return moved
 
@@ -155,6 +165,30 @@ class Groups:
         self.version += 1
         self._narrowed.clear()
 
+    def move(self, before: int, after: int) -> None:
+        """A row came from one group to another; a negative number stands for none of them."""
+        if before == after:
+            return
+        sizes, at, to = self.sizes, self.at.get(before), self.at.get(after)
+        if at is not None and to is not None and sizes[at] > 1:
+            sizes[at] -= 1
+            sizes[to] += 1
+        elif at is not None and to is None and after >= 0 and sizes[at] == 1:
+            # One group in the place of the other.
+            self.at[after] = at
+            del self.at[before]
+            self.numbers[at] = after
+            values = self._groups.values(after)
+            for index, column in self._columns:
+                column[at] = values[index]
+            self.version += 1
+            self._narrowed.clear()
+        else:
+            if before >= 0:
+                self.add(before, -1)
+            if after >= 0:
+                self.add(after, 1)
+
     def where(self, chosen: Sequence[bool]) -> "Groups":
         """Some of the groups."""
         key = tuple(chosen)
@@ -184,23 +218,20 @@ class _RowReader:
     def __init__(self, view: RowView) -> None:
         self._view = view
         self.at = view.of_row
-        self.cursor = Cursor(view.moved, view.moved.position)
 
     def all(self) -> Ints:
         return self._view.counts
-
-    def moved(self) -> Sequence[int] | None:
-        """The rows whose value changed."""
-        return self.cursor.take()
 
 
 class _DomainReader:
     def __init__(self, view: DomainView, *, is_counted: bool) -> None:
         self._view = view
         self._is_counted = is_counted
-        self.at = self._counted_at if is_counted else view.of_row
-        log = view.turned if is_counted else view.moved
-        self.cursor = Cursor(log, log.position)
+        self.column = view.column
+        self.at = view.is_counted_at if is_counted else view.of_row
+        if self.column.shared:
+            log = view.turned if is_counted else view.moved
+            self.cursor = Cursor(log, log.position)
 
     def all(self) -> Ints:
         sums = self._view.sums.astype(np.bool_) if self._is_counted else self._view.sums
@@ -209,22 +240,10 @@ class _DomainReader:
         rows: Ints = values.take(self._view.column.codes)
         return rows
 
-    def _counted_at(self, row: int) -> int:
-        count = self._view.of_row(row)
-        return 1 if count > 1 else count
-
     def moved(self) -> Sequence[int] | None:
         """The rows in domains that changed."""
         domains = self.cursor.take()
-        if domains is None:
-            return None
-        column, rows = self._view.column, []
-        for code, row in domains:
-            if column.sizes[code] == 1 and column.codes.item(row) == code:
-                rows.append(row)
-            else:
-                rows += rows_in({column: {code: row}}).tolist()
-        return rows
+        return None if domains is None else rows_in({self.column: dict(domains)}).tolist()
 
 
 def _reader(key: GroupKey) -> _ColumnReader | _RowReader | _DomainReader:

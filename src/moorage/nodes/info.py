@@ -105,8 +105,9 @@ class NodeCopy(NodeInfo):
     __slots__ = ("_placed", "_ports", "_requested")
 
     def __init__(self, original: NodeInfo) -> None:
-        super().__init__(original.table, original.row)
-        self._placed = dict(original.placed())
+        self.table = original.table
+        self.row = original.row
+        self._placed = original.placed().copy()
         self._requested = original._all_requested()
         self._ports = set(original.used_ports)
 
@@ -121,7 +122,8 @@ class NodeCopy(NodeInfo):
         return self._requested.get(resource, 0)
 
     def amounts(self, resource: str) -> tuple[int, int]:
-        return self.allocatable(resource), self._requested.get(resource, 0)
+        allocatable = self.table.allocatable_columns.values.get(resource, ZEROS)
+        return allocatable[self.row], self._requested.get(resource, 0)
 
     def nonzero_requested(self, resource: str) -> int:
         # No filter reads it, so it is not kept up to date.
@@ -138,18 +140,17 @@ class NodeCopy(NodeInfo):
     def add(self, pod: Pod, usage: Usage) -> None:
         """Add a pod."""
         self._placed[pod.metadata.uid] = Placed(pod, usage)
-        self._add_requests(usage, 1)
+        requested = self._requested
+        for name, amount in usage.requested:
+            requested[name] = requested.get(name, 0) + amount
         if usage.ports:
             self._ports.update(usage.ports)
 
     def remove(self, pod: Pod) -> None:
         """Remove a pod."""
         usage = self._placed.pop(pod.metadata.uid).usage
-        self._add_requests(usage, -1)
-        if usage.ports:
-            self._ports.difference_update(usage.ports)
-
-    def _add_requests(self, usage: Usage, sign: int) -> None:
         requested = self._requested
         for name, amount in usage.requested:
-            requested[name] = requested.get(name, 0) + sign * amount
+            requested[name] = requested.get(name, 0) - amount
+        if usage.ports:
+            self._ports.difference_update(usage.ports)

@@ -34,8 +34,9 @@ class InternedColumn(Generic[T]):
         self.values: list[T] = [absent]
         self.code_of: dict[T, int] = {absent: ABSENT}
         self.codes: Codes = np.zeros(capacity, dtype=np.intp)
-        # How many rows have each value.
+        # How many rows have each value, and how many values more than one row has.
         self.sizes: list[int] = [capacity]
+        self.shared = 0
 
     def read(self, node: Node) -> T:
         """The value of a node."""
@@ -43,10 +44,17 @@ class InternedColumn(Generic[T]):
 
     def set(self, row: int, node: Node | None) -> None:
         """Read a row again."""
-        code = ABSENT if node is None else self._code(self.read(node))
-        self.sizes[self.codes.item(row)] -= 1
-        self.sizes[code] += 1
+        before, code = self.codes.item(row), ABSENT
+        if node is not None:
+            code = self._code(self.read(node))
+        self._resize(before, -1, shared_at=1)
+        self._resize(code, 1, shared_at=2)
         self.codes[row] = code
+
+    def _resize(self, code: int, change: int, *, shared_at: int) -> None:
+        size = self.sizes[code] = self.sizes[code] + change
+        if size == shared_at and code != ABSENT:
+            self.shared += change
 
     def _code(self, value: T) -> int:
         code = self.code_of.get(value)

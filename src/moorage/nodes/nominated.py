@@ -31,10 +31,11 @@ class NominatedPods:
 
     def refresh(self, nominated: Mapping[str, Sequence[Pod]]) -> None:
         """Read what changed; `nominated` has the pods by the node's name."""
-        if all(cursor.is_current for cursor in self._cursors):
+        of_nominations, of_nodes = self._cursors
+        if of_nominations.is_current and of_nodes.is_current:
             return
         table = self._table
-        nominations, nodes = [cursor.changed() for cursor in self._cursors]
+        nominations, nodes = of_nominations.changed(), of_nodes.changed()
         rows = None if nominations is None or nodes is None else [*nominations, *nodes]
         if rows is None or len(self.book) > MOST_USAGES:
             self.book = NumberedUsages()
@@ -43,13 +44,13 @@ class NominatedPods:
             self._priorities = np.zeros((table.capacity, 1), dtype=np.int64)
             rows = [table.row_of[name] for name in nominated if name in table.row_of]
         for row in dict.fromkeys(rows):
-            self._read(int(row), nominated.get(table.name(int(row)), ()))
-        for cursor in self._cursors:
-            cursor.commit()
+            self._read(row, nominated.get(table.names[row], ()))
+        of_nominations.commit()
+        of_nodes.commit()
 
     def _read(self, row: int, pods: Sequence[Pod]) -> None:
-        self._numbers[row] = NO_POD
-        self._placed.pop(row, None)
+        if self._placed.pop(row, None) is not None:
+            self._numbers[row] = NO_POD
         if not pods:
             return
         placed = [Placed(pod, self._templates.of(pod).usage) for pod in pods]

@@ -168,6 +168,15 @@ class Placements:
         if usage.terms and self.terms.add(row, pod.namespace, usage.terms, amount):
             self._drop_notes()
 
+    def set_terminating(self, row: int, usage: Usage, *, terminating: bool) -> None:
+        """Count a pod of a row as terminating from now on, or not any more."""
+        pods = self.classes.get(usage.labels)
+        assert pods is not None, "a pod on a row is counted"
+        pods.move(row, terminating=terminating)
+        for counter in pods.counters:
+            if not counter.counts_terminating:
+                counter.add(row, -1 if terminating else 1)
+
     def _new_class(self, labels: LabelKey) -> PodClass:
         pods = self.classes.new(labels)
         candidates = self._index.candidates(pods.namespace, pods.labels)

@@ -56,6 +56,18 @@ class PodClass:
         else:
             del rows[row]
 
+    def move(self, row: int, *, terminating: bool) -> None:
+        """Count a pod of a row as terminating from now on, or not any more."""
+        rows, others = self.terminating, self.live
+        if not terminating:
+            rows, others = others, rows
+        rows[row] = rows.get(row, 0) + 1
+        left = others[row] - 1
+        if left:
+            others[row] = left
+        else:
+            del others[row]
+
     @property
     def is_empty(self) -> bool:
         return not self.live and not self.terminating

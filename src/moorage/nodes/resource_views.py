@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from moorage.api.requests import PODS
-from moorage.nodes.changes import FEW_ROWS, Cursor
+from moorage.nodes.changes import FEW_ROWS, Cursor, RowLog
 from moorage.nodes.interning import Mask
 from moorage.nodes.resources import ZEROS, Floats, Ints, ResourceColumns, Zeros
 
@@ -59,9 +59,8 @@ class Allocatable:
 
 
 Amounts = list[int] | Zeros
-# The index of a line (a view of it would not survive pickling), and the requested and allocatable
-# amounts that it is computed from.
-LineSource = tuple[int, Amounts, Amounts | None]
+# A line, and the requested and allocatable amounts that it is computed from.
+LineSource = tuple[Floats, Amounts, Amounts]
 
 
 class FloatLines:
@@ -91,19 +90,22 @@ class FloatLines:
 
     def write_row(self, row: int) -> None:
         """Compute one row again."""
-        values, factor = self.values, self._factor
-        for line, requested, allocatable in self._sources or self._find_sources():
-            amount = requested[row] if allocatable is None else allocatable[row] - requested[row]
-            values[line, row] = amount * factor
+        sources, factor = self._sources or self._find_sources(), self._factor
+        if self._free:
+            for line, requested, allocatable in sources:
+                line[row] = (allocatable[row] - requested[row]) * factor
+        else:
+            for line, requested, _ in sources:
+                line[row] = requested[row] * factor
 
     def _find_sources(self) -> list[LineSource]:
         sources: list[LineSource] = []
         table, is_complete = self._table, True
-        for line, (resource, defaulted) in enumerate(self._resources):
+        for line, (resource, defaulted) in zip(self.values, self._resources, strict=True):
             requested = table.requested_of(defaulted=defaulted).values.get(resource, ZEROS)
             allocatable = table.allocatable_columns.values.get(resource, ZEROS)
             is_complete = is_complete and requested is not ZEROS and allocatable is not ZEROS
-            sources.append((line, requested, allocatable if self._free else None))
+            sources.append((line, requested, allocatable))
         if is_complete:
             self._sources = sources
         return sources
@@ -121,9 +123,21 @@ class DerivedResources:
     def __init__(self, table: "NodeTable") -> None:
         self._table = table
         self._changes = table.changes
-        self._cursor = Cursor(table.changes)
+        self._forget()
+
+    def __getstate__(self) -> tuple["NodeTable", RowLog]:
+        return self._table, self._changes  # Lines of an array would be arrays of their own.
+
+    def __setstate__(self, state: tuple["NodeTable", RowLog]) -> None:
+        self._table, self._changes = state
+        self._forget()
+
+    def _forget(self) -> None:
+        self._cursor = Cursor(self._changes)
         self._lines: dict[tuple[CountedResources, bool, int], FloatLines] = {}
         self._bounds: dict[tuple[str, bool], FreeBound] = {}
+        # The same for the resources of a request.
+        self._bounds_of: dict[CountedResources, list[FreeBound]] = {}
 
     def lines(self, resources: CountedResources, *, free: bool, factor: int) -> Floats:
         """An array with a line for each resource; callers must not write to it."""
@@ -141,13 +155,8 @@ class DerivedResources:
         """Whether every node has so much free."""
         if self._cursor.position != self._changes.position:
             self._follow()
-        for each, amount in zip(resources, amounts, strict=True):
-            bound = self._bounds.get(each)
-            if bound is None:
-                if len(self._bounds) >= MOST_BOUNDS:
-                    self._bounds.clear()
-                bound = self._bounds[each] = FreeBound(*each)
-                bound.compute(self._table)
+        bounds = self._bounds_of.get(resources) or self._find_bounds(resources)
+        for bound, amount in zip(bounds, amounts, strict=True):
             if amount > bound.least:
                 if not bound.is_tight:
                     bound.compute(self._table)
@@ -155,23 +164,53 @@ class DerivedResources:
                     return False
         return True
 
+    def _find_bounds(self, resources: CountedResources) -> "list[FreeBound]":
+        new = [each for each in resources if each not in self._bounds]
+        if len(self._bounds) + len(new) > MOST_BOUNDS:
+            self._drop_bounds()
+            new = [*resources]
+        self._bounds |= {each: FreeBound.of(*each, self._table) for each in new}
+        found = self._bounds_of[resources] = [self._bounds[each] for each in resources]
+        return found
+
+    def _drop_bounds(self) -> None:
+        self._bounds.clear()
+        self._bounds_of.clear()
+
     def _follow(self) -> None:
-        rows = self._cursor.changed()
+        cursor, log = self._cursor, self._changes
+        if cursor.position + 1 == log.position and log.entries:
+            self._follow_row(log.entries[-1])
+            cursor.position = log.position
+            return
+        rows = cursor.changed()
         if rows is None or len(rows) > self._table.capacity:
             self._lines.clear()
-            self._bounds.clear()
+            self._drop_bounds()
         elif len(rows) > FEW_ROWS:
-            self._bounds.clear()
+            self._drop_bounds()
             changed = np.array(rows, dtype=np.intp)
             for lines in self._lines.values():
                 lines.write(changed)
         else:
             for row in rows:
-                for lines in self._lines.values():
-                    lines.write_row(row)
-                for bound in self._bounds.values():
-                    bound.follow(row, self._table)
-        self._cursor.commit()
+                self._follow_row(row)
+        cursor.commit()
+
+    def _follow_row(self, row: int) -> None:
+        table = self._table
+        for lines in self._lines.values():
+            lines.write_row(row)
+        for bound in self._bounds.values():
+            requested, allocatable = bound.requested, bound.allocatable
+            if requested is None or allocatable is None:
+                bound.compute(table)
+                continue
+            free = allocatable[row] - requested[row]
+            if free < bound.least and table.active_rows.item(row):
+                bound.least, bound.row = int(free), row
+            elif row == bound.row:
+                bound.is_tight = False
 
 
 @dataclass(slots=True)
@@ -188,17 +227,12 @@ class FreeBound:
     requested: list[int] | Ints | None = None
     allocatable: list[int] | None = None
 
-    def follow(self, row: int, table: "NodeTable") -> None:
-        """Take in that a row changed."""
-        requested, allocatable = self.requested, self.allocatable
-        if requested is None or allocatable is None:
-            self.compute(table)
-            return
-        free = allocatable[row] - requested[row]
-        if free < self.least and table.active_rows.item(row):
-            self.least, self.row = int(free), row
-        elif row == self.row:
-            self.is_tight = False
+    @classmethod
+    def of(cls, resource: str, defaulted: bool, table: "NodeTable") -> "FreeBound":  # noqa: FBT001
+        """The bound of a resource."""
+        bound = cls(resource, defaulted)
+        bound.compute(table)
+        return bound
 
     def compute(self, table: "NodeTable") -> None:
         """Compute the bound from all rows."""

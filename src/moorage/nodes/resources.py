@@ -45,12 +45,11 @@ class ResourceColumns:
         return {name: values[row] for name, values in self.values.items() if values[row]}
 
     def changes(self, amounts: Iterable[tuple[str, int]]) -> list[AmountChange]:
-        """Where to add amounts, for `change_row`; valid until the next `grow`."""
-        found: list[AmountChange] = []
-        for name, change in amounts:
-            values = self.values.get(name) or self._make(name)
-            found.append((values, self.columns[name], change))
-        return found
+        """Where to add amounts, for `add_to_row`; valid until the next `grow`."""
+        return [
+            (self.values.get(name) or self._make(name), self.columns[name], change)
+            for name, change in amounts
+        ]
 
     def _make(self, name: str) -> list[int]:
         self.columns[name] = np.zeros(self._capacity, dtype=np.int64)
@@ -60,8 +59,8 @@ class ResourceColumns:
 
     def replace_row(self, row: int, amounts: Iterable[tuple[str, int]]) -> None:
         """Set a row to exactly these amounts."""
-        change_row(row, self.changes(self.of_row(row).items()), -1)
-        change_row(row, self.changes(amounts), 1)
+        add_to_row(row, negative(self.changes(self.of_row(row).items())))
+        add_to_row(row, self.changes(amounts))
 
     def grow(self, capacity: int) -> None:
         """Add rows up to a capacity."""
@@ -73,16 +72,20 @@ class ResourceColumns:
         self._zeros = _zeros(capacity)
 
 
-def change_row(row: int, changes: Iterable[AmountChange], sign: int) -> None:
-    """Add to amounts of a row (1), or subtract from them (-1)."""
+def add_to_row(row: int, changes: Iterable[AmountChange]) -> None:
+    """Change amounts of a row."""
     for values, column, change in changes:
-        amount = values[row] + sign * change
+        amount = values[row] = values[row] + change
         try:
             column[row] = amount
         except OverflowError:
             amount = (amount + LIMIT) % (2 * LIMIT) - LIMIT  # As integers of 64 bits do.
-            column[row] = amount
-        values[row] = amount
+            column[row] = values[row] = amount
+
+
+def negative(changes: Iterable[AmountChange]) -> list[AmountChange]:
+    """The changes that undo others."""
+    return [(values, column, -change) for values, column, change in changes]
 
 
 LIMIT = 1 << 63

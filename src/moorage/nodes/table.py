@@ -65,8 +65,8 @@ class NodeTable(Rows):
         self.row_of: dict[str, int] = {}
         self.names: list[NodeName] = [NO_NAME] * capacity
         self.resource_numbers = ResourceNumbers(self)
-        # Which amounts a pod with some usage changes.
-        self._changes_by: dict[Usage, list[AmountChange]] = {}
+        # Which amounts change when a pod with some usage comes, and when it leaves.
+        self._changes_by: dict[Usage, tuple[list[AmountChange], list[AmountChange]]] = {}
         self._free = list(range(capacity - 1, -1, -1))
         self._columns: dict[Column, ColumnValues] = {}
         self._usage_columns: dict[UsageColumn, UsageValues] = {}
@@ -262,8 +262,9 @@ class NodeTable(Rows):
         if self._pod_changes is not None:
             self._pod_changes.add((before, -1))
             self._pod_changes.add((placed[uid], 1))
-        self.placements.add(row, before.pod, before.usage, -1)
-        self.placements.add(row, pod, usage)
+        terminating = pod.metadata.deletion_timestamp is not None
+        if terminating != before.pod.is_terminating:
+            self.placements.set_terminating(row, before.usage, terminating=terminating)
         self.changes.add(row)
 
     def remove_pod(self, node_name: str, uid: str) -> None:
@@ -283,20 +284,18 @@ class NodeTable(Rows):
         self._release(row)
 
     def _add_usage(self, row: int, usage: Usage, *, sign: int) -> None:
-        changes = self._changes_by.get(usage)
-        if changes is None:
-            changes = self._find_changes(usage)
-        resources.change_row(row, changes, sign)
+        coming, leaving = self._changes_by.get(usage) or self._find_changes(usage)
+        resources.add_to_row(row, coming if sign > 0 else leaving)
         self.resource_numbers.pod_changed(row, usage, sign)
         self.changes.add(row)
 
-    def _find_changes(self, usage: Usage) -> list[AmountChange]:
+    def _find_changes(self, usage: Usage) -> tuple[list[AmountChange], list[AmountChange]]:
         if len(self._changes_by) >= MOST_USAGES:
             self._changes_by.clear()
         requested = self.requested_columns.changes(usage.requested)
-        changes = [*requested, *self.nonzero_columns.changes(usage.nonzero)]
-        self._changes_by[usage] = changes
-        return changes
+        coming = [*requested, *self.nonzero_columns.changes(usage.nonzero)]
+        found = self._changes_by[usage] = coming, resources.negative(coming)
+        return found
 
     # Rows
 

@@ -4,6 +4,8 @@ An address of 0.0.0.0 stands for all addresses. Ports of plain init containers d
 containers have ended before the others start.
 """
 
+from collections.abc import Hashable
+
 from moorage import plugin as mp
 
 TAKEN = mp.unschedulable("node(s) didn't have free ports for the requested pod ports")
@@ -17,6 +19,10 @@ class NodePorts:
 
     def reads(self, pod: mp.Pod) -> tuple[mp.HostPort, ...]:
         return mp.requests.host_ports(pod)
+
+    def skip_key(self, state: mp.CycleState, pod: mp.Pod) -> Hashable:
+        """A pod without host ports is skipped for good."""
+        return None if mp.requests.host_ports(pod) else mp.ALWAYS
 
     def pre_filter(self, state: mp.CycleState, pod: mp.Pod) -> mp.Status:
         wanted = mp.requests.host_ports(pod)

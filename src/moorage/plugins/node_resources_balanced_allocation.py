@@ -95,7 +95,9 @@ class AddedAmounts(NamedTuple):
     each: tuple[tuple[str, int], ...]
     resources: tuple[str, ...]
     amounts: tuple[int, ...]
-    # The same one below the other, to add to a line for each resource.
+    # The argument for `table.requested_floats`.
+    counted: tuple[tuple[str, bool], ...]
+    # The amounts one below the other, to add to a line for each resource.
     lines: Floats
     # Whether it adds anything at all.
     is_some: bool
@@ -106,7 +108,7 @@ class AddedAmounts(NamedTuple):
         each = tuple(each)
         names, amounts = tuple(name for name, _ in each), tuple(n for _, n in each)
         lines = np.array(amounts, dtype=np.float64)[:, None]
-        return cls(each, names, amounts, lines, is_some)
+        return cls(each, names, amounts, _counted(names), lines, is_some)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,8 +120,7 @@ class Base:
     def read(self, node: mp.NodeInfo) -> int:
         """Of one node."""
         fractions = []
-        for resource in self.resources:
-            allocatable, requested = node.amounts(resource)
+        for allocatable, requested in map(node.amounts, self.resources):
             if requested < allocatable:
                 fractions.append(requested / float(allocatable))
             elif allocatable > 0:
@@ -166,7 +167,7 @@ def _balance_all(table: mp.Rows, added: AddedAmounts) -> Ints:
     offers = table.allocatable_floats(added.resources)
     fractions = _fractions(table, added, offers)
     if len(fractions) == 2:
-        distances = _distance(fractions[0], fractions[1])
+        distances = _distance(*fractions)
         if not offers.by_all:
             distances *= (offers.amounts > 0).all(axis=0)
     else:
@@ -179,15 +180,14 @@ def _balance_all(table: mp.Rows, added: AddedAmounts) -> Ints:
 
 def _fractions(table: mp.Rows, added: AddedAmounts, offers: mp.Allocatable) -> Floats:
     """How full each node would be, a line for each resource."""
-    counted = _counted(added.resources)
     if offers.largest <= EXACT:
-        fractions = table.requested_floats(counted) + added.lines
+        fractions = table.requested_floats(added.counted) + added.lines
     else:
         sums = [table.requested(resource) + amount for resource, amount in added.each]
         fractions = np.stack(sums).astype(np.float64)
     fractions /= offers.divisors
     # Most often there is nothing to cut off.
-    if not table.has_room(counted, added.amounts):
+    if not table.has_room(added.counted, added.amounts):
         np.minimum(fractions, 1.0, out=fractions)
     return fractions
 

@@ -131,7 +131,7 @@ def make_state(pod: Pod, cluster: Cluster | NodeTable, now: float = 0.0) -> Cycl
     """A fresh state for a cycle of this pod."""
     if isinstance(cluster, NodeTable):
         cluster = Cluster(cluster)
-    return CycleState(cluster, Templates().of(pod), now)
+    return CycleState.of(cluster, Templates().of(pod), now)
 
 
 def make_port(wanted: int | HostPort) -> ContainerPort:

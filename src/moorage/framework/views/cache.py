@@ -14,7 +14,10 @@ from weakref import WeakValueDictionary
 
 from moorage.errors import PluginError
 from moorage.framework.points import BY_PODS, Depends
-from moorage.framework.views.template import PluginViews, TemplateViews
+from moorage.framework.views.filters import FilterView
+from moorage.framework.views.scores import ScoreView
+from moorage.framework.views.shared_totals import SharedTotals
+from moorage.framework.views.template import MeasuredViews, PluginViews, TemplateViews
 from moorage.nodes.template import PodTemplate
 
 if TYPE_CHECKING:
@@ -34,6 +37,7 @@ class ViewCache:
 
     def __init__(self, profile: "Profile") -> None:
         self._profile = profile
+        self._kind = TemplateViews if profile.meter is None else MeasuredViews
         # By the template's serial number, the one used last at the end.
         self._templates: OrderedDict[int, TemplateViews] = OrderedDict()
         self._latest: TemplateViews | None = None
@@ -41,10 +45,16 @@ class ViewCache:
         # the hashes of all that these have read.
         self._seen_once: OrderedDict[Hashable, TemplateViews] = OrderedDict()
         self._known_reads: set[int] = set()
+        # One object for all that are equal.
+        self._equal_reads: dict[tuple[Hashable, ...], tuple[Hashable, ...]] = {}
+        # What was read of the last of these templates, the version of nodes, and the views.
+        self._latest_once: tuple[tuple[Hashable, ...], int, TemplateViews] | None = None
         # By plugin, and by what it reads of a pod.
         self._plugin_views: dict[str, WeakValueDictionary[Hashable, PluginViews]] = {
             plugin.name: WeakValueDictionary() for plugin in profile.cached
         }
+        # For decisions by groups of rows, by the views of filters and scores.
+        self._totals: WeakValueDictionary[Hashable, SharedTotals] = WeakValueDictionary()
         self._by_node = [p for p in profile.cached if p.depends not in BY_PODS]
         self._by_usage = [p for p in profile.cached if p.depends in BY_PODS]
         # Where a template keeps what plugins that read node objects read of it.
@@ -66,25 +76,31 @@ class ViewCache:
         while len(self._templates) >= max(most, FEWEST_TEMPLATES):
             self._templates.popitem(last=False)
         own = self._find(self._by_usage, self._reads(self._by_usage, template), template)
-        views = TemplateViews(self._profile, template, self.by_node(template), own)
+        views = self._kind(self._profile, template, self.by_node(template), own)
         self._templates[serial] = self._latest = views
         return views
 
     def _for_once(self, template: PodTemplate) -> TemplateViews:
-        reads = self._node_reads(template)
-        key: tuple[Hashable, ...] = (self._nodes, reads)
+        reads = template.compiled.get(self._slot) or self._node_reads(template)
+        nodes, latest = self._nodes, self._latest_once
+        # To compare objects is quicker than to hash all that plugins read.
+        if latest is not None and latest[0] is reads and latest[1] == nodes:
+            return latest[2]
+        key: tuple[Hashable, ...] = (nodes, reads)
         try:
             views = self._seen_once.get(key)
         except TypeError:  # Unhashable: `_read_before` names the plugin.
             views = None
-        if views is None:
-            plugins, reads = self._read_before(reads)
+        if views is not None:
+            self._latest_once = reads, nodes, views
+        else:
+            plugins, known = self._read_before(reads)
             if len(plugins) < len(self._by_node):
-                key = (self._nodes, reads, *[plugin.name for plugin in plugins])
+                key = (nodes, known, *[plugin.name for plugin in plugins])
                 views = self._seen_once.get(key)
         if views is None:
-            by_node = self._find(plugins, reads, template)
-            views = TemplateViews(self._profile, template, by_node, None)
+            by_node = self._find(plugins, known, template)
+            views = self._kind(self._profile, template, by_node, None)
             while len(self._seen_once) >= MOST_SEEN_ONCE:
                 self._seen_once.popitem(last=False)
             self._seen_once[key] = views
@@ -121,10 +137,26 @@ class ViewCache:
         """The views of plugins that read node objects only."""
         return self._find(self._by_node, self._node_reads(template), template)
 
+    def shared_totals(
+        self,
+        filters: Sequence[tuple[int, FilterView]],
+        scores: Sequence[tuple[int, ScoreView]],
+    ) -> SharedTotals:
+        """The totals of some views; the same for all templates that have these views."""
+        key = (*filters, *scores)
+        found = self._totals.get(key)
+        if found is None:
+            found = self._totals[key] = SharedTotals(self._profile, filters, scores)
+        return found
+
     def prepare(self, template: PodTemplate) -> None:
         """Compute what plugins read of a template, before its first cycle."""
-        with suppress(PluginError):  # Raised again in the cycle of the pod.
-            template.compiled[self._slot] = self._reads(self._by_node, template)
+        # Both are raised again in the cycle of the pod.
+        with suppress(PluginError, TypeError):
+            reads = template.compiled[self._slot] = self._reads(self._by_node, template)
+            if len(self._equal_reads) >= MOST_KNOWN_READS:
+                self._equal_reads.clear()
+            template.compiled[self._slot] = self._equal_reads.setdefault(reads, reads)
 
     @property
     def _nodes(self) -> int:

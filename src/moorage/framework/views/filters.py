@@ -94,8 +94,10 @@ class RowStatuses:
         """Replace all rows by the result of a whole-cluster form."""
         # Copied because single rows are written to it, and a plugin may keep its own array.
         self.codes = verdicts.codes.copy() if verdicts.rejects else None
+        self._capacity = len(verdicts)
         self.status_of = verdicts.status_of
-        self.has_errors = self.has_errors or bool(verdicts.errors)
+        if verdicts.errors:
+            self.has_errors = True
 
     def at(self, rows: RowArray) -> "RowStatuses":
         """The statuses of some rows, by their position among these."""
@@ -106,7 +108,11 @@ class RowStatuses:
 
     def by_status(self, rows: RowArray) -> list[tuple[Status, RowArray]]:
         """The distinct statuses of rows that do not fit, each with its rows."""
-        codes, at = np.unique(self.all_codes()[rows], return_inverse=True)
+        found_codes = self.all_codes()[rows]
+        if len(rows) and (found_codes == found_codes[0]).all():  # Most often there is one.
+            status = self.status(int(rows[0]))
+            return [] if status is SUCCESS else [(status, rows)]
+        codes, at = np.unique(found_codes, return_inverse=True)
         found = [rows[at == i] for i, code in enumerate(codes.tolist()) if code != FITS]
         return [(self.status(int(same[0])), same) for same in found]
 
@@ -130,6 +136,7 @@ class PluginView(View):
         self._point = point
         self._one = profile.require(plugin, point)
         self._all = profile.method(plugin, f"{point}_all")
+        self.has_array_form = self._all is not None
         self._loops = profile.loops
 
     def refresh(self, state: CycleState, pod: Pod) -> None:
@@ -167,14 +174,17 @@ class FilterView(PluginView, RowStatuses):
         PluginView.__init__(self, profile, plugin, "filter", state)
         RowStatuses.__init__(self, plugin.name, self.table.capacity)
 
-    def evaluate(self, state: CycleState, pod: Pod, open_rows: Callable[[], Mask]) -> None:
-        """Compute all verdicts for one cycle, of open rows only if that is done one by one."""
+    def evaluate(self, state: CycleState, pod: Pod) -> None:
+        """Compute all verdicts for one cycle, in the array form."""
+        assert self._all is not None
         self.state, self._pod = state, pod
-        if self._all is not None:
-            self.compute_all()
-        else:
-            self._clear()
-            self.compute_each(np.flatnonzero(open_rows()))
+        self.take(invoke.filter_rows(self._all, state, pod, self.table))
+
+    def evaluate_each(self, state: CycleState, pod: Pod, open_rows: Mask) -> None:
+        """Compute the verdicts on some rows for one cycle, one by one."""
+        self.state, self._pod = state, pod
+        self._clear()
+        self.compute_each(np.flatnonzero(open_rows))
 
     def take_value(self, row: int, code: int) -> None:
         """Take a known verdict on a row that changed."""
@@ -204,11 +214,11 @@ class FilterView(PluginView, RowStatuses):
         return invoke.filter_one(self._one, self.state, self._pod, NodeInfo(self.table, row))
 
     def compute_all(self) -> None:
-        self._clear()
         if self._all is None:
+            self._clear()
             self.compute_each(np.flatnonzero(self.table.active_rows))
-            return
-        self.take(invoke.filter_rows(self._all, self.state, self._pod, self.table))
+        else:
+            self.take(invoke.filter_rows(self._all, self.state, self._pod, self.table))
 
     def _clear(self) -> None:
         self.codes, self._capacity = None, self.table.capacity

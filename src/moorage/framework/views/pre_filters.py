@@ -12,7 +12,6 @@ from moorage.api.pod import Pod
 from moorage.errors import PluginError
 from moorage.framework import invoke
 from moorage.framework.invoke import PluginMethod
-from moorage.framework.points import ALWAYS
 from moorage.framework.state import NO_PLUGINS, CycleState
 from moorage.framework.status import SKIP, SUCCESS, Code, Narrowed, Status, unresolvable
 from moorage.framework.views.policy import CachePolicy, IndexedFilter
@@ -20,6 +19,7 @@ from moorage.framework.views.policy import CachePolicy, IndexedFilter
 if TYPE_CHECKING:
     from moorage.framework.profile import Profile
     from moorage.framework.views.template import PluginViews
+    from moorage.framework.views.uncached import UncachedScore
 
 Result = Status | Narrowed
 # Of objects, nodes, views of the placements, and affinity terms of pods on nodes. While they are
@@ -76,6 +76,8 @@ class PreFilterStage:
         self._policy = policy
         self._views_of = views_of
         self._state = state
+        self._cluster, self._node_changes = state.cluster, state.table.node_changes
+        self._placements = state.table.placements
         self._retains = retains
         # Plugins that are not concerned with such pods at any point.
         self.idle: frozenset[str] = NO_PLUGINS
@@ -89,22 +91,25 @@ class PreFilterStage:
         self._all_steps: list[Step] | None = None
         # Plugins that skipped the pod, and would again as long as skip keys stay the same.
         self._skipping: frozenset[str] = NO_PLUGINS
-        # By idle and skipping plugins: the steps of the others, and the result if these succeed.
-        self._steps: dict[frozenset[str], tuple[list[Step], PreFiltered]] = {}
+        # The steps of the others, by idle and skipping plugins.
+        self._steps: dict[frozenset[str], list[Step]] = {}
+        self._scores: dict[frozenset[str], list[UncachedScore]] = {}
+        # Results that reject and narrow nothing, by the same and the plugins that skipped the pod.
+        self._results: dict[tuple[Hashable, ...], PreFiltered] = {}
         self._cached_skips: list[str] = []
-        self._latest: PreFiltered | None = None
 
     def run(self, state: CycleState, pod: Pod) -> PreFiltered:
         """The combined result for a pod."""
         if not self._retains:
-            self._find_idle(state, pod)
+            self.idle = state.idle = self._profile.idle(state.template)
             return self._run_steps(state, pod)
         # Skip keys depend on nothing else, so they are not computed while these are the same.
         versions = self.current_versions()
         if versions != self._versions:
             if self._skip_keys is None:
-                self._find_idle(state, pod)
-                self._state.idle = self.idle
+                idle = self._profile.idle(self._state.template)
+                self.idle = state.idle = self._state.idle = idle
+                self._with_skip_key = [m for m in self._with_skip_key if m.name not in idle]
             keys = {m.name: invoke.skip_key(m, state, pod) for m in self._with_skip_key}
             if keys != self._skip_keys:
                 self._skip_keys, self._result, self._skipping = keys, None, NO_PLUGINS
@@ -114,9 +119,9 @@ class PreFilterStage:
 
     def current_versions(self) -> Versions:
         """What skip keys depend on."""
-        state, table = self._state, self._state.table
-        views, terms = table.placements.version, len(table.placements.terms.all)
-        return state.cluster.version, table.node_changes.position, views, terms
+        cluster, placements = self._cluster, self._placements
+        nodes, terms = self._node_changes.position, len(placements.terms.all)
+        return cluster.version, nodes, placements.version, terms
 
     def repeated_steps(self) -> set[str]:
         """The plugins that have to run for every pod, as things stand."""
@@ -127,79 +132,77 @@ class PreFilterStage:
         """The result for all pods of the template, if it is known and still holds."""
         return self._result if self._versions == self.current_versions() else None
 
-    def _find_idle(self, state: CycleState, pod: Pod) -> None:
-        idle, active = [], []
-        for method in self._with_skip_key:
-            try:
-                key = method.call(state, pod)
-            except PluginError:
-                key = None
-            if key is ALWAYS:
-                idle.append(method.name)
-            elif self._retains or key is not None:
-                active.append(method)
-        self.idle = state.idle = frozenset(idle)
-        if self._retains:
-            self._with_skip_key = active
-        elif active:
-            # Concerned with every pod, now or later: not worth another call.
-            self._with_skip_key = [m for m in self._with_skip_key if m not in active]
+    def would_skip_again(self, plugin: str) -> bool:
+        """Whether a plugin that skips the pod does so again, while skip keys stay the same."""
+        return (self._skip_keys or {}).get(plugin) is not None
 
-    def skips_again(self, plugin: str, result: Result) -> bool:
-        """Whether a plugin that is not cached skips the pod, and again while keys are the same."""
-        return is_skip(result) and (self._skip_keys or {}).get(plugin) is not None
+    def uncached_scores(self) -> "list[UncachedScore]":
+        """The score plugins that are not cached and not idle."""
+        found = self._scores.get(self.idle)
+        if found is None:
+            uncached = self._policy.uncached_scores
+            found = self._scores[self.idle] = [p for p in uncached if p.name not in self.idle]
+        return found
 
     def _run_steps(self, state: CycleState, pod: Pod) -> PreFiltered:
         left_out = self.idle | self._skipping if self._skipping else self.idle
-        found = self._steps.get(left_out)
-        if found is None:
-            found = self._steps[left_out] = self._without(left_out)
-        steps, combined = found
-        succeeded, postponed = combined, None
+        steps = self._steps.get(left_out)
+        if steps is None:
+            steps = self._steps[left_out] = self._without(left_out)
+        skipped: list[str] = []
+        combined: PreFiltered | None = None
+        postponed: Status | None = None
         retains = can_reuse = self._retains
         for name, method, views in steps:
-            result = self._cached(views) if views else invoke.pre_filter(method, state, pod)
+            result = self._cached(views) if views else method.call(state, pod)
             if result is SUCCESS:
-                can_reuse = can_reuse and views is not None
+                if views is None:
+                    can_reuse = False
                 continue
-            if combined is succeeded:
-                combined = PreFiltered(skipped=set(succeeded.skipped))
+            if result is not SKIP:
+                invoke.check_pre_filtered(method, result)
             if retains and views is None:
-                if self.skips_again(name, result):
+                if is_skip(result) and self.would_skip_again(name):
                     self._skipping |= {name}
                 else:
                     can_reuse = False
             if result is SKIP:
-                combined.skipped.add(name)
+                skipped.append(name)
                 continue
+            combined = combined or PreFiltered()
             postponed = _combine(name, result, combined) or postponed
             if combined.rejected is not None:
+                self._complete(combined, [*left_out, *skipped])
                 return combined
-        if combined is not succeeded:
+        if combined is None:
+            combined = self._succeeded(left_out, skipped)
+        else:
             combined.rejected = postponed
-            self._find_uncached(combined)
+            self._complete(combined, [*left_out, *skipped])
         if can_reuse:
             self._result = combined
         return combined
 
-    def _without(self, left_out: frozenset[str]) -> tuple[list[Step], PreFiltered]:
+    def _without(self, left_out: frozenset[str]) -> list[Step]:
         if self._all_steps is None:
             self._all_steps = self._find_steps()
-        succeeded = PreFiltered(skipped={*self._cached_skips, *left_out})
-        self._find_uncached(succeeded)
-        return [step for step in self._all_steps if step[0] not in left_out], succeeded
+        return [step for step in self._all_steps if step[0] not in left_out]
 
-    def _find_uncached(self, combined: PreFiltered) -> None:
-        known = self._latest
-        if known is None or known.skipped != combined.skipped:
-            skipped, policy = combined.skipped, self._policy
-            combined.uncached = [f for f in policy.uncached_filters if f[1].name not in skipped]
-            combined.by_placement = [
-                f for f in policy.placement_filters if f[1].name not in skipped
-            ]
-            self._latest = combined
-        else:
-            combined.uncached, combined.by_placement = known.uncached, known.by_placement
+    def _succeeded(self, left_out: frozenset[str], skipped: list[str]) -> PreFiltered:
+        """The result if these plugins skipped the pod, and the others let it pass."""
+        key: tuple[Hashable, ...] = (left_out, *skipped)
+        found = self._results.get(key)
+        if found is None:
+            found = self._results[key] = PreFiltered()
+            self._complete(found, [*left_out, *skipped])
+        return found
+
+    def _complete(self, combined: PreFiltered, skipped: list[str]) -> None:
+        """Add which plugins skip the pod, and which filters are left to run."""
+        left = combined.skipped = {*self._cached_skips, *skipped, *combined.skipped}
+        policy = self._policy
+        combined.uncached = [f for f in policy.uncached_filters if f[1].name not in left]
+        combined.by_placement = [f for f in policy.placement_filters if f[1].name not in left]
 
     def _find_steps(self) -> list[Step]:
         """The plugins to run; cached results of success and SKIP are settled here, once."""

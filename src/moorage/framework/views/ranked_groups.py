@@ -4,9 +4,8 @@ A row that changes is moved from one set of rows to another. So the best rows of
 known at any time, and so is what comes next when they are used up.
 """
 
-from bisect import insort
-from collections.abc import Iterable, Iterator, Sequence
-from heapq import heapify, heappop, heapreplace
+from bisect import bisect_left, insort
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,6 @@ from moorage.framework.views import row_sets
 from moorage.framework.views.row_sets import MOST_LISTED, RowSet, RowUnion
 from moorage.framework.views.totals import TotalView
 from moorage.framework.views.view import RowArray
-from moorage.nodes.changes import Cursor
 from moorage.nodes.groups import Groups, RowGroups
 
 # A set of rows is found by the group, shifted, and the total.
@@ -33,13 +31,15 @@ class RankedGroups:
     def __init__(self, groups: RowGroups, total: TotalView) -> None:
         self.groups = groups
         self._total = total
-        self._cursor = Cursor(total.log)
-        total.is_read = True
+        # What a reader derived from the scores of a row and those added to it: by the plugins that
+        # gave these, by row, and by what they gave.
+        self._derived: dict[tuple[str, ...], dict[int, dict[Any, Any]]] = {}
         self._build()
 
     def _build(self) -> None:
-        self._cursor.take()
-        totals, group_of = self._total.scored.totals, self.groups.group_of
+        # Another object when all totals were computed again.
+        self._scored = self._total.scored
+        totals, group_of = self._scored.totals, self.groups.group_of
         rows = (totals >= 0).nonzero()[0]
         keys = (group_of[rows] << SHIFT) | totals[rows]
         order = keys.argsort(kind="stable")
@@ -61,52 +61,64 @@ class RankedGroups:
         sizes = np.bincount(group_of[rows])
         numbers = sizes.nonzero()[0]
         self.feasible = Groups(self.groups, numbers.tolist(), sizes[numbers].tolist())
-        # What a reader derived from the scores of a row, with the scores that were added to it.
-        self.derived: dict[int, tuple[Any, Any]] = {}
+        for derived in self._derived.values():
+            derived.clear()
+
+    def derived(self, plugins: tuple[str, ...]) -> dict[int, dict[Any, Any]]:
+        """What a reader derived from scores together with those of some plugins."""
+        found = self._derived.get(plugins)
+        if found is None:
+            found = self._derived[plugins] = {}
+        return found
 
     def refresh(self) -> None:
-        """Move the rows whose group or total changed."""
-        moved, changed = self.groups.refresh(), self._cursor.take()
-        if moved is None or changed is None:
+        """Move the rows whose group or total changed, after the totals were brought up to date.
+
+        A total changes with the node of the row or the pods on it, and so does the group.
+        """
+        moved, scored = self.groups.refresh(), self._scored
+        if moved is None or scored is not self._total.scored:
             self._build()
             return
-        if moved and moved != changed:
-            changed = [*dict.fromkeys((*changed, *moved))]
-        totals, group_of, keys = self._total.scored.totals, self.groups.group_of, self._keys
-        for row in changed:
-            self.derived.pop(row, None)
-            total, before = totals.item(row), keys.item(row)
-            key = NOT_FEASIBLE if total < 0 else (group_of.item(row) << SHIFT) | total
+        for row in moved:
+            for derived in self._derived.values():
+                derived.pop(row, None)
+            total, before = scored.totals.item(row), self._keys.item(row)
+            key = NOT_FEASIBLE
+            if total >= 0:
+                key = (self.groups.group_of.item(row) << SHIFT) | total
             if key != before:
-                keys[row] = key
-                self._move(row, before, key)
+                self._keys[row] = key
+                if before != NOT_FEASIBLE:
+                    self._take_out(row, before)
+                if key != NOT_FEASIBLE:
+                    self._put_in(row, key)
+                self.feasible.move(before >> SHIFT, key >> SHIFT)
 
-    def _move(self, row: int, before: int, after: int) -> None:
-        old, new = before >> SHIFT, after >> SHIFT
-        if before != NOT_FEASIBLE:
-            self._take_out(row, before, old)
-        if after != NOT_FEASIBLE:
-            self._put_in(row, after, new)
-        if old != new:
-            if before != NOT_FEASIBLE:
-                self.feasible.add(old, -1)
-            if after != NOT_FEASIBLE:
-                self.feasible.add(new, 1)
-
-    def _take_out(self, row: int, key: int, group: int) -> None:
-        if len(self._rows[key]) > 1:
-            row_sets.remove(self._set(key), row)
+    def _take_out(self, row: int, key: int) -> None:
+        rows = self._rows[key]
+        if len(rows) > 1:
+            if type(rows) is list:
+                rows.pop(bisect_left(rows, row))
+            else:
+                row_sets.remove(self._set(key), row)
             return
         del self._rows[key]
+        group = key >> SHIFT
         levels = self._levels[group]
         levels.remove(key & TOTAL)
         self.tops[group] = levels[-1] if levels else NO_TOTAL
 
-    def _put_in(self, row: int, key: int, group: int) -> None:
-        if key in self._rows:
-            row_sets.add(self._set(key), row)
+    def _put_in(self, row: int, key: int) -> None:
+        rows = self._rows.get(key)
+        if rows is not None:
+            if type(rows) is list and len(rows) < MOST_LISTED:
+                insort(rows, row)
+            else:
+                row_sets.add(self._set(key), row)
             return
         self._rows[key] = [row]
+        group = key >> SHIFT
         while group >= len(self._levels):
             self._levels.append([])
             self.tops.append(NO_TOTAL)
@@ -122,29 +134,30 @@ class RankedGroups:
         found = self._rows[key] = row_sets.row_set(rows, self._capacity)
         return found
 
-    def best(self, groups: Sequence[int]) -> RowSet | RowUnion:
-        """The rows with the highest total of each group."""
-        tops = self.tops
-        return self._union([(group << SHIFT) | tops[group] for group in groups])
+    def best_of(self, group: int) -> RowSet:
+        """The rows with the highest total of a group."""
+        key = (group << SHIFT) | self.tops[group]
+        rows = self._rows[key]
+        return rows if type(rows) is list else self._set(key)
 
-    def _union(self, keys: Sequence[int]) -> RowSet | RowUnion:
-        if len(keys) == 1:
-            return self._set(keys[0])
-        return RowUnion([self._set(key) for key in keys], self._capacity)
+    def best(self, groups: Sequence[int]) -> RowUnion:
+        """The same of several groups."""
+        return RowUnion([*map(self.best_of, groups)], self._capacity)
 
-    def descending(self, added: Iterable[tuple[int, int]]) -> Iterator[RowSet | RowUnion]:
-        """All rows of groups, those with the highest sum of total and added score first."""
-        heap = [(-more - self.tops[group], group, -1) for group, more in added]
-        heapify(heap)
-        while heap:
-            first, keys = heap[0][0], []
-            while heap and heap[0][0] == first:
-                negated, group, at = heap[0]
+    def first(self, groups: Sequence[int], totals: Sequence[int], count: int) -> list[int]:
+        """So many rows of groups, or one more: those with the highest sums of total and what is
+        added to it, the first ones of equal sums. `totals` has the highest sum of each group.
+        """
+        found: list[int] = []
+        sums, levels_left = [*totals], dict[int, int]()
+        while len(found) <= count and (highest := max(sums)) != NO_TOTAL:
+            rows: list[int] = []
+            while highest in sums:
+                at = sums.index(highest)
+                group = groups[at]
                 levels = self._levels[group]
-                keys.append((group << SHIFT) | levels[at])
-                if at == -len(levels):
-                    heappop(heap)
-                else:
-                    less = levels[at] - levels[at - 1]
-                    heapreplace(heap, (negated + less, group, at - 1))
-            yield self._union(keys)
+                level = levels_left[group] = levels_left.get(group, len(levels)) - 1
+                rows += row_sets.first(self._set((group << SHIFT) | levels[level]), count)
+                sums[at] = highest - levels[level] + levels[level - 1] if level else NO_TOTAL
+            found += sorted(rows)[:count]
+        return found

@@ -83,6 +83,10 @@ class RejectionCounts(View, RowStatuses):
 
     def having(self, code: Code) -> Mask:
         """Which rows are rejected with a status of that code."""
-        by_number = np.array([False, *[status.code is code for status in self._statuses]])
-        mask: Mask = by_number[-self.all_codes()]
+        codes, having = self.all_codes(), [status.code is code for status in self._statuses]
+        if not any(having):
+            return np.zeros(len(codes), dtype=np.bool_)
+        if all(having):
+            return self.rejects
+        mask: Mask = np.array([False, *having])[-codes]
         return mask

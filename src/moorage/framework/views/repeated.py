@@ -5,7 +5,7 @@ last one went. What all plugins say about such a row follows from its resources,
 looked up. The views that it is the sum of are brought up to date when they are needed again.
 """
 
-from typing import NamedTuple
+from collections.abc import Sequence
 
 from moorage.framework.views.feasible import FeasibleView
 from moorage.framework.views.filters import FITS, FilterView
@@ -16,15 +16,7 @@ from moorage.framework.views.resources import (
     latest_rows,
 )
 from moorage.framework.views.scores import NormalizedView
-from moorage.framework.views.totals import TotalView
-
-
-class KnownScores(NamedTuple):
-    """What follows from the resources of a feasible row."""
-
-    total: int
-    # Weighted, per plugin; with a slot for each plugin whose scores follow from the node object.
-    scores: dict[str, int]
+from moorage.framework.views.totals import KnownScores, TotalView
 
 
 class RepeatedTotals:
@@ -33,10 +25,10 @@ class RepeatedTotals:
     def __init__(
         self, feasible: FeasibleView, total: TotalView, by_resources: ResourceViews
     ) -> None:
-        self._feasible = feasible
-        self._total = total
+        self.feasible = feasible
+        self.total = total
         self._by_resources = by_resources
-        self._numbers = by_resources.table.resource_numbers
+        self._number_of = by_resources.table.resource_numbers.of
         self._log = by_resources.table.changes
         self._position = self._log.position
         # By the number of a row's resources; it holds as long as the parts, also after other
@@ -64,20 +56,26 @@ class RepeatedTotals:
     def take_changes(self) -> bool:
         """Bring the totals up to date; False if that takes more than known scores."""
         log, position = self._log, self._log.position
-        if self._position != position:
-            if not can_look_up(log, self._position):
+        if self._position == position:
+            return True
+        rows: Sequence[int]
+        if self._position + 1 == position and log.entries:
+            rows = (log.entries[-1],)
+        elif can_look_up(log, self._position):
+            rows = latest_rows(log, self._position)
+        else:
+            return False
+        fits, total, known, number_of = self.feasible.fits, self.total, self._known, self._number_of
+        for row in rows:
+            number = number_of(row)
+            scores = known.get(number) or self._learn(row, number)
+            if scores is None:
                 return False
-            fits, total, known = self._feasible.fits, self._total, self._known
-            for row in latest_rows(log, self._position):
-                number = self._numbers.of(row)
-                scores = known.get(number) or self._learn(row, number)
-                if scores is None:
-                    return False
-                if fits.item(row):
-                    total.take_total(row, *scores)
-                elif not all(view.fits(row) for view in self._filters):
-                    return False  # It may have become feasible.
-            self._position = position
+            if fits.item(row):
+                total.take_total(row, scores)
+            elif not all(view.fits(row) for view in self._filters):
+                return False  # It may have become feasible.
+        self._position = position
         return True
 
     def _learn(self, row: int, number: int) -> KnownScores | None:
@@ -93,5 +91,5 @@ class RepeatedTotals:
                 return None
         if len(self._known) > MOST_KNOWN:
             self._known.clear()
-        found = self._known[number] = KnownScores(*self._total.sum_of(by_plugin))
+        found = self._known[number] = self.total.sum_of(by_plugin)
         return found

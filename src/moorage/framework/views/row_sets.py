@@ -2,6 +2,7 @@
 
 from bisect import bisect_left, insort
 from collections.abc import Sequence
+from itertools import chain, repeat
 
 import numpy as np
 
@@ -52,27 +53,20 @@ class RowUnion:
     def __init__(self, sets: Sequence[RowSet], capacity: int) -> None:
         self._sets = sets
         self._capacity = capacity
-        self._length = len(sets[0]) if len(sets) == 1 else sum(map(len, sets))
+        self._length = sum(map(len, sets))
 
     def __len__(self) -> int:
         return self._length
 
     def __getitem__(self, index: int) -> int:
         sets = self._sets
-        if len(sets) == 1:
-            return sets[0][index]
-        lists = [each for each in sets if isinstance(each, list)]
-        if len(lists) == len(sets):
-            return nth(lists, index, self._length)
-        return RowBlocks.nth([blocks_of(each, self._capacity) for each in sets], index)
+        if RowBlocks in map(type, sets):
+            return RowBlocks.nth([blocks_of(each, self._capacity) for each in sets], index)
+        return nth(sets, index, self._length)  # type: ignore[arg-type]  # no blocks
 
     def first(self, count: int) -> list[int]:
         """The first rows."""
-        found: list[int] = []
-        for each in self._sets:
-            found += each[:count] if isinstance(each, list) else each.first(count)
-        found.sort()
-        return found[:count]
+        return sorted(chain.from_iterable([first(each, count) for each in self._sets]))[:count]
 
 
 def nth(lists: Sequence[list[int]], index: int, length: int) -> int:
@@ -82,21 +76,17 @@ def nth(lists: Sequence[list[int]], index: int, length: int) -> int:
     distributed alike, and otherwise leaves more to sort.
     """
     longest = lists[0] if len(lists[0]) * len(lists) >= length else max(lists, key=len)
-    share, guess = len(longest) / length, 0.0
-    starts, missing = [0] * len(lists), index
-    for _ in range(MOST_GUESSES):
-        guess = min(max(guess + missing * share, 0.0), len(longest) - 1)
-        pivot = longest[int(guess)]
-        starts = [bisect_left(each, pivot) for each in lists]
-        missing = index - sum(starts)
-        if -NEAR < missing < NEAR:
-            break
-    # So many numbers are less than the pivot, or not less, and come before the one that is wanted.
-    near: list[int] = []
-    for each, start in zip(lists, starts, strict=True):
-        if missing >= 0:
-            near += each[start : start + missing + 1]
-        else:
-            near += each[max(start + missing, 0) : start]
-    near.sort()
-    return near[missing]
+    guess = index * len(longest) // length
+    starts = [*map(bisect_left, lists, repeat(longest[guess]))]
+    missing, guesses = index - sum(starts), 1
+    while not -NEAR < missing < NEAR and guesses < MOST_GUESSES:
+        guess = min(max(guess + missing * len(longest) // length, 0), len(longest) - 1)
+        starts = [*map(bisect_left, lists, repeat(longest[guess]))]
+        missing, guesses = index - sum(starts), guesses + 1
+    # So many numbers are less than the guess, or not less, and come before the one that is wanted.
+    both = zip(lists, starts, strict=True)
+    if missing >= 0:
+        near = [each[start : start + missing + 1] for each, start in both]
+    else:
+        near = [each[max(start + missing, 0) : start] for each, start in both]
+    return sorted(chain.from_iterable(near))[missing]

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from moorage.framework.views.feasible import FeasibleView
 
 NO_SCORES: Scores = np.zeros(0, dtype=np.int64)
+# By the number of bytes.
+UNSIGNED: dict[int, np.dtype[Any]] = {4: np.dtype(np.uint32), 8: np.dtype(np.uint64)}
 
 
 class PluginNormalizer:
@@ -187,7 +189,7 @@ class NormalizedView(View):
 def is_in_range(scores: Scores) -> bool:
     """Whether all scores lie in 0..100."""
     # Seen as unsigned, a negative number is a huge one: one pass finds both bounds.
-    unsigned = np.uint32 if scores.dtype == np.int32 else np.uint64
+    unsigned = UNSIGNED[scores.itemsize]
     return not len(scores) or 0 <= scores.item(scores.view(unsigned).argmax()) <= 100
 
 

@@ -22,19 +22,20 @@ from moorage.api.pod import Pod
 from moorage.framework import invoke
 from moorage.framework.invoke import measured
 from moorage.framework.state import CycleState
-from moorage.framework.status import SUCCESS, Mask, Narrowed, Status
+from moorage.framework.status import SKIP, SUCCESS, Mask, Narrowed, Scores, Status
 from moorage.framework.views.feasible import FeasibleRows, FeasibleView
 from moorage.framework.views.filters import FilterView, PlacementFilterView, RowStatuses
 from moorage.framework.views.grouped import ByGroup, GroupedViews
 from moorage.framework.views.nominated import NominatedPodsCheck
 from moorage.framework.views.policy import IndexedFilter, groups_rows, is_never_cached
-from moorage.framework.views.pre_filters import PreFiltered, PreFilterStage, Versions, is_skip
+from moorage.framework.views.pre_filters import PreFiltered, PreFilterStage, Versions
 from moorage.framework.views.rejections import RejectionCounts
 from moorage.framework.views.repeated import RepeatedTotals
 from moorage.framework.views.resources import ResourceViews
 from moorage.framework.views.scores import ScoreView
 from moorage.framework.views.totals import Scored, TotalView
-from moorage.framework.views.uncached import CycleScores, UncachedScore
+from moorage.framework.views.uncached import UncachedScore
+from moorage.nodes.table import NodeTable
 from moorage.nodes.template import PodTemplate
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ class PluginViews:
     """
 
     def __init__(self, profile: "Profile", plugin: Any, template: PodTemplate) -> None:
-        self.state = CycleState(profile.cluster, template, 0.0)
+        self.state = CycleState.of(profile.cluster, template)
         self._profile = profile
         self._plugin = plugin
         self._skips_score: bool | None = None
@@ -62,16 +63,17 @@ class PluginViews:
     def pre_filtered(self) -> Status | Narrowed:
         """The result of pre_filter."""
         method = self._profile.require(self._plugin, "pre_filter")
-        return invoke.pre_filter(method, self.state, self.state.template.exemplar)
+        state = self.state
+        return invoke.check_pre_filtered(method, method.call(state, state.template.exemplar))
 
     def skips_score(self, fits: Mask) -> bool:
         """Whether pre_score skips the pod, which must not depend on the feasible rows."""
         if self._skips_score is None:
-            status, profile, plugin = SUCCESS, self._profile, self._plugin
+            skips, profile, plugin = False, self._profile, self._plugin
             if plugin.name in profile.pre_scores:
                 method, pod = profile.require(plugin, "pre_score"), self.state.template.exemplar
-                status = invoke.pre_score(method, self.state, pod, fits)
-            self._skips_score = is_skip(status)
+                skips = invoke.skips_score(method, method.call(self.state, pod, fits))
+            self._skips_score = skips
         return self._skips_score
 
     @cached_property
@@ -83,6 +85,15 @@ class PluginViews:
     def score_view(self) -> ScoreView:
         """The raw scores of every row."""
         return ScoreView(self._profile, self._plugin, self.state)
+
+
+def _open_rows(
+    table: NodeTable, earlier: Sequence[tuple[int, RowStatuses]], names: frozenset[str] | None
+) -> Mask:
+    """The rows that no earlier filter rejects, if names are given only of these nodes."""
+    rows = FeasibleRows((), earlier)
+    rows.combine(table.active_rows, table.node_count)
+    return rows.fits if names is None else rows.fits & table.named(names)
 
 
 class TemplateViews:
@@ -113,7 +124,7 @@ class TemplateViews:
         """Build the graph on the views of plugins that read node objects only."""
         profile = self.profile
         self._views = {**by_node, **self._own}
-        self.state = CycleState(profile.cluster, self.template, 0.0)
+        self.state = CycleState.of(profile.cluster, self.template)
         self._position = self.state.table.node_changes.position
         self._pre_filters = PreFilterStage(
             profile, self._policy, self._views.__getitem__, self.state, retains=self.retains
@@ -125,11 +136,11 @@ class TemplateViews:
         # Views that are not shared with other templates: by placement, or evaluated every time.
         self._not_shared: dict[str, FilterView] = {}
         self._total: TotalView | None = None
-        # Once all views are there.
+        # Those of the filters, and of the scores once they are there.
         self._by_resources: ResourceViews | None = None
-        # As long as this is the result of pre_filter plugins, only the resources of rows matter.
-        self._repeats_after: PreFiltered | None = None
+        # The totals as long as only the resources of rows change, and what pre_filter plugins said.
         self._repeated: RepeatedTotals | None = None
+        self._repeats_after: PreFiltered | None = None
         # When all uncached scores skipped the pod, as long as skip keys stay the same.
         self._scores_skipped_at = -1
         # Rows are evaluated by group, as long as skip keys stay the same.
@@ -151,7 +162,6 @@ class TemplateViews:
 
     # Pre-filter
 
-    @measured("PreFilter")
     def pre_filter(self, state: CycleState, pod: Pod) -> PreFiltered:
         """The result of the pre_filter plugins."""
         profile = self.profile
@@ -169,18 +179,15 @@ class TemplateViews:
         if changed.isdisjoint(self._policy.filtering):
             self._position = self.state.table.node_changes.position
             self._views.update(by_node)
-            self._total = self._by_resources = self._repeats_after = self._grouped = None
+            self._total = self._by_resources = self._repeated = self._grouped = None
         else:
             self._use(by_node)
 
     # Filter
 
-    @measured("Filter")
     def filter(self, state: CycleState, pod: Pod, pre: PreFiltered) -> FeasibleRows:
         """Every row's verdict."""
-        feasible, self._repeats_after, self._pre = self._feasible, None, pre
-        if self._grouped is not None:
-            self._grouped.restart()
+        feasible, self._repeated, self._pre = self._feasible, None, pre
         if feasible is None or self._by_placement != pre.by_placement:
             feasible = self._build_feasible(pre)
         by_resources = self._by_resources
@@ -198,8 +205,10 @@ class TemplateViews:
         filters = sorted([*self._cached_filters(pre), *by_placement], key=lambda each: each[0])
         self._by_placement = pre.by_placement
         self._feasible = FeasibleView(self.state.table, self.profile.filter_names, filters)
-        self._total = self._rejections = self._by_resources = self._repeats_after = None
-        self._grouped = None
+        self._total = self._rejections = self._repeated = self._grouped = None
+        if self.retains:
+            by_filter = [view for _, view in filters]
+            self._by_resources = ResourceViews.of(self.state.table, by_filter)
         return self._feasible
 
     def _cached_filters(self, pre: PreFiltered) -> list[tuple[int, FilterView]]:
@@ -219,31 +228,26 @@ class TemplateViews:
         self, state: CycleState, pod: Pod, pre: PreFiltered, feasible: FeasibleView
     ) -> FeasibleRows:
         """The verdicts together with those of filters that run in every cycle."""
-        table = state.table
-        filters: list[tuple[int, RowStatuses]] = list(feasible.filters)
+        rejecting: list[tuple[int, RowStatuses]] = []
         for index, plugin in pre.uncached:
-
-            def open_rows(index: int = index, plugin: Any = plugin) -> Mask:
-                """The rows that no earlier filter rejects, for plugins that run node by node."""
-                earlier = FeasibleRows((), [f for f in filters if f[0] < index])
-                earlier.combine(table.active_rows, table.node_count)
-                if pre.names is not None and is_never_cached(plugin):
-                    return earlier.fits & table.named(pre.names)
-                return earlier.fits
-
-            view = self._view(plugin, FilterView)
-            view.evaluate(state, pod, open_rows)
+            view = self._not_shared.get(plugin.name) or self._view(plugin, FilterView)
+            if view.has_array_form:
+                view.evaluate(state, pod)
+            else:
+                earlier = [f for f in (*feasible.filters, *rejecting) if f[0] < index]
+                only = pre.names if is_never_cached(plugin) else None
+                view.evaluate_each(state, pod, _open_rows(state.table, earlier, only))
             if view.codes is not None:
-                filters.append((index, view))
-        if len(filters) == len(feasible.filters):
+                rejecting.append((index, view))
+        if not rejecting:
             return feasible
-        rows = FeasibleRows(feasible.names, sorted(filters, key=lambda each: each[0]))
-        rows.combine(table.active_rows, table.node_count)
+        filters = sorted([*feasible.filters, *rejecting], key=lambda each: each[0])
+        rows = FeasibleRows(feasible.names, filters)
+        rows.combine(state.table.active_rows, state.table.node_count)
         return rows
 
     # Score
 
-    @measured("Score")
     def score(self, state: CycleState, pod: Pod, fits: Mask) -> Scored:
         """The weighted, normalised scores of the rows that fit."""
         feasible = self._feasible
@@ -280,22 +284,23 @@ class TemplateViews:
         stage, retains = self._pre_filters, self.retains
         # Those that may not skip the next pod.
         active: list[UncachedScore] = []
-        added: CycleScores | None = None
-        for plugin in self._policy.uncached_scores:
-            if plugin.name in stage.idle:
-                continue
+        added: list[tuple[str, int, Scores]] = []
+        for plugin in stage.uncached_scores():
             method = plugin.pre_score
-            status = SUCCESS if method is None else invoke.pre_score(method, state, pod, fits)
-            if retains and not stage.skips_again(plugin.name, status):
+            if method is not None:
+                status = method.call(state, pod, fits)
+                if status is not SUCCESS and (status is SKIP or invoke.skips_score(method, status)):
+                    if retains and not stage.would_skip_again(plugin.name):
+                        active.append(plugin)
+                    continue
+            added.append((plugin.name, plugin.weight, plugin.of(state, pod, fits)))
+            if retains:
                 active.append(plugin)
-            if status is SUCCESS or not is_skip(status):
-                added = added or CycleScores(state, pod, fits, scored)
-                added.add(plugin)
         if retains:
             if not active:
                 self._scores_skipped_at = stage.epoch
             self._group(active)
-        return scored if added is None else added.scored()
+        return scored.plus(added) if added else scored
 
     # By groups of rows
 
@@ -305,22 +310,16 @@ class TemplateViews:
         self._uses_groups = True
         if self._grouped is not None and self._grouped_at == stage.epoch:
             return
-        pre, feasible, total = self._pre, self._feasible, self._total
+        pre, total = self._pre, self._total
         assert pre is not None
-        assert feasible is not None
         assert total is not None
         self._grouped = None
         able = [*[groups_rows(p) for _, p in pre.by_placement], *[s.can_group for s in scores]]
         if not able or not all(able) or pre.uncached or pre.names is not None:
             return
-        if pre.by_placement:
-            # What filters say of groups is not a part of these.
-            names = self.profile.filter_names
-            feasible = FeasibleView(self.state.table, names, self._cached_filters(pre))
-            total = total.on(feasible)
-        self._grouped = GroupedViews(
-            self.profile, feasible, total, self._by_resources, pre.by_placement, scores
-        )
+        # What filters say of groups is not a part of these.
+        totals = self.profile.views.shared_totals(self._cached_filters(pre), total.scores)
+        self._grouped = GroupedViews(self.profile, totals, pre.by_placement, scores)
         self._grouped_at = stage.epoch
 
     def decide(self, state: CycleState, pod: Pod) -> ByGroup | None:
@@ -360,29 +359,30 @@ class TemplateViews:
 
         It is what the methods above return, in a fraction of the time.
         """
-        pre, feasible, total, meter = self._repeats_after, self._feasible, self._total, self.meter
-        if pre is None or feasible is None or total is None or self._repeated is None:
+        repeated, meter = self._repeated, self.meter
+        if repeated is None:
             return None
         started = 0.0 if meter is None else meter.now()
-        if self._pre_filters.settled() is not pre:
+        pre, stage, feasible = self._repeats_after, self._pre_filters, repeated.feasible
+        if pre is None or stage.settled() is not pre:
             return None
         pre_filtered = 0.0 if meter is None else meter.now()
         if feasible.count < 2 or not feasible.is_current:
             return None
         filtered = 0.0 if meter is None else meter.now()
-        if not self._repeated.take_changes():
+        if not repeated.take_changes():
             return None
         if meter is not None:
             meter.repeated(started, pre_filtered, filtered)
-        return pre, feasible, total.scored
+        return pre, feasible, repeated.total.scored
 
     def _find_repeated(self, feasible: FeasibleView, total: TotalView) -> None:
         """Find out whether with the result of the pre_filter plugins only resources matter."""
         pre, by_resources = self._pre_filters.settled(), self._by_resources
         if pre is None or by_resources is None or pre.names is not None or pre.uncached:
             return
+        self._repeats_after = pre
         self._repeated = RepeatedTotals.of(feasible, total, by_resources)
-        self._repeats_after = None if self._repeated is None else pre
 
     # Nominated pods and rejections
 
@@ -403,3 +403,11 @@ class TemplateViews:
             self._rejections = RejectionCounts(self.state.table, self._feasible, check)
         self._rejections.refresh_for(filtered)
         return self._rejections
+
+
+class MeasuredViews(TemplateViews):
+    """The same under a profile with a meter, which measures the extension points."""
+
+    pre_filter = measured("PreFilter")(TemplateViews.pre_filter)
+    filter = measured("Filter")(TemplateViews.filter)
+    score = measured("Score")(TemplateViews.score)

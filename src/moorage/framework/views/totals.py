@@ -2,6 +2,7 @@
 
 from bisect import bisect_left, insort
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from moorage.framework.status import Mask, Scores
 from moorage.framework.views.scores import NO_SCORES, NormalizedView, ScoreView, check_range
 from moorage.framework.views.view import Changed, RowArray, View, rows_of_both
 from moorage.nodes.changes import UNREAD
+from moorage.nodes.resource_numbers import ResourceNumbers
 
 if TYPE_CHECKING:
     from moorage.framework.views.feasible import FeasibleView
@@ -20,13 +22,31 @@ if TYPE_CHECKING:
 # How many rows have what readers derived from their scores: the best rows of a cycle are most often
 # those of the next.
 MOST_DERIVED = 64
+MOST_NUMBERS = 1024
+
+# Up to such a weight, a hundred points fit into 32 bits beside what many other plugins give.
+LIGHT = 1 << 16
 
 # A score plugin's name, its weight, and its scores: one number if all rows have the same.
 Part = tuple[str, int, int | Scores]
 
 
+class KnownScores(Struct, frozen=True, gc=False):
+    """What follows from the resources of a feasible row; scores by node are still to be added."""
+
+    total: int
+    # Weighted, per plugin; with a slot for each plugin whose scores follow from the node object.
+    scores: dict[str, int]
+
+
 class Parts:
     """What each score plugin gave, in the order of the configuration."""
+
+    # Scores of rows that the columns do not have yet, and the parts that add to them.
+    _ahead: Mapping[int, dict[str, int]] = MappingProxyType({})
+    _by_node: Sequence[Part] = ()
+    # Set if rows with equal resources have equal scores.
+    _numbers: ResourceNumbers | None = None
 
     def __init__(
         self,
@@ -48,9 +68,8 @@ class Parts:
         self.derived: dict[int, Any] = {}
         # What a reader derived from these parts by the number of a row's resources.
         self.known: dict[int, Any] = {}
-        # Scores of rows that the columns do not have yet.
-        self._ahead: Mapping[int, dict[str, int]] = {}
-        self._by_node: Sequence[Part] = ()
+        # Scores by the number of a row's resources, where these decide.
+        self._by_number: dict[int, dict[str, int]] = {}
 
     def _in_order(self, parts: Sequence[Part]) -> dict[str, int]:
         order = self._order
@@ -59,18 +78,34 @@ class Parts:
 
     def of(self, row: int) -> dict[str, int]:
         """A row's weighted score per plugin; read only."""
-        ahead = self._ahead.get(row)
-        if ahead is not None and not self._by_node:
-            return ahead
-        found = (ahead or self._constant).copy()
-        for name, weight, scores in self._varying if ahead is None else self._by_node:
+        if self._numbers is None:
+            return self._read(row)
+        number, known = self._numbers.of(row), self._by_number
+        found = known.get(number)
+        if found is None:
+            if len(known) > MOST_NUMBERS:
+                known.clear()
+            found = known[number] = self._read(row)
+        return found
+
+    def _read(self, row: int) -> dict[str, int]:
+        found, varying = self._constant, self._varying
+        if row in self._ahead:
+            found, varying = self._ahead[row], self._by_node
+            if not varying:
+                return found
+        found = found.copy()
+        for name, weight, scores in varying:
             found[name] = weight * scores.item(row)  # type: ignore[union-attr]  # no int
         return found
 
-    def read_ahead(self, ahead: dict[int, dict[str, int]], by_node: set[str]) -> None:
+    def read_ahead(
+        self, ahead: dict[int, dict[str, int]], by_node: set[str], numbers: ResourceNumbers
+    ) -> None:
         """Read the scores of rows there first, except those of plugins that read nodes only."""
         self._ahead = ahead
         self._by_node = [part for part in self._varying if part[0] in by_node]
+        self._numbers = None if self._by_node else numbers
 
     def with_scores(self, weighted: Mapping[str, int]) -> dict[str, int]:
         """The weighted scores that all rows share, together with some of other plugins."""
@@ -78,21 +113,22 @@ class Parts:
 
     def with_parts(self, more: Sequence[Part]) -> "Parts":
         """These parts and those of other plugins, which differ between rows."""
-        slots, varying = self._slots([part[0] for part in more]), [*self._varying, *more]
-        return Parts([*self._parts, *more], self._order, slots, varying)
+        names = next(zip(*more, strict=True), ())
+        return Parts(
+            [*self._parts, *more], self._order, self._slots(names), [*self._varying, *more]
+        )
 
-    def _slots(self, names: Sequence[str]) -> dict[str, int]:
+    def _slots(self, names: tuple[str, ...]) -> dict[str, int]:
         """The weighted scores that all rows share, also with slots for other plugins."""
-        key = tuple(names)
-        slots = self._merged.get(key)
+        slots = self._merged.get(names)
         if slots is None:
             slots = self._in_order([*self._parts, *[(name, 0, 0) for name in names]])
-            self._merged[key] = slots
+            self._merged[names] = slots
         return slots
 
     def of_with(self, row: int, weighted: Mapping[str, int]) -> dict[str, int]:
         """A row's weighted score per plugin, together with those of other plugins."""
-        return {**self._slots([*weighted]), **self.of(row), **weighted}
+        return {**self._slots((*weighted,)), **self.of(row), **weighted}
 
     def replaced(self, part: Part) -> "Parts":
         """These parts with another one of the same plugin."""
@@ -243,6 +279,17 @@ class Scored(Struct, gc=False):
     parts: Parts
     best_rows: BestRows
 
+    def plus(self, added: Sequence[tuple[str, int, Scores]]) -> "Scored":
+        """The totals with the scores that other plugins give in this cycle."""
+        before = totals = self.totals
+        for _, weight, scores in added:
+            if weight >= LIGHT:
+                scores = scores.astype(np.int64)
+            totals = totals + (scores if weight == 1 else scores * weight)
+        # All bits of a negative number become 1: -1 again where a row does not fit.
+        totals |= before >> (8 * before.itemsize - 1)
+        return Scored(totals, self.parts.with_parts(added), BestRows())
+
     def best(self) -> Sequence[int] | RowArray | RowBlocks:
         """The rows that share the highest total, ascending."""
         return self.best_rows.rows(self.totals)
@@ -257,24 +304,24 @@ class Scored(Struct, gc=False):
 
     def kept(self, rows: Sequence[int]) -> list[Any]:
         """What a reader derived from the scores of rows and kept; None where these changed."""
-        return [*map(self.parts.derived.get, rows)]
-
-    def keep(self, row: int, derived: Any) -> None:
-        """Keep what is derived from the scores of a row."""
         kept = self.parts.derived
         if len(kept) > MOST_DERIVED:
             kept.clear()
-        kept[row] = derived
+        return [*map(kept.get, rows)]
+
+    def keep(self, row: int, derived: Any) -> None:
+        """Keep what is derived from the scores of a row."""
+        self.parts.derived[row] = derived
 
     def top(self, count: int, selected: int) -> list[int]:
         """The rows with the highest totals: the selected one, which is one of them, and others."""
         best = self.best_rows.rows(self.totals)
-        if isinstance(best, RowBlocks):
+        if isinstance(best, list):
+            rows = best[:count]
+        elif isinstance(best, RowBlocks):
             rows = best.first(count)
-        elif isinstance(best, np.ndarray):
-            rows = best[:count].tolist()
         else:
-            rows = [*best[:count]]
+            rows = [*map(int, best[:count])]
         if selected in rows:
             rows.remove(selected)
         found = [selected, *rows[: count - 1]]
@@ -327,8 +374,6 @@ class TotalView(View):
         self.scored = Scored(NO_SCORES, Parts([], order), BestRows())
         # Rows whose totals are newer than the columns, with their scores.
         self._ahead: dict[int, dict[str, int]] = {}
-        # Whether the log is read.
-        self.is_read = False
 
     def refresh(self, state: CycleState, pod: Pod) -> None:
         if self._ahead:
@@ -338,29 +383,26 @@ class TotalView(View):
     def allow_ahead(self) -> None:
         """Prepare for `take_total`, when all columns are up to date."""
         self._by_node = [(w, view) for w, view in self._varying if reads_nodes_only(view)]
-        self.scored.parts.read_ahead(self._ahead, {view.name for _, view in self._by_node})
+        names = {view.name for _, view in self._by_node}
+        self.scored.parts.read_ahead(self._ahead, names, self.table.resource_numbers)
 
-    def take_total(self, row: int, total: int, scores: dict[str, int]) -> None:
-        """Take the sum of the scores of a feasible row that the columns do not have yet."""
+    def take_total(self, row: int, known: KnownScores) -> None:
+        """Take the scores of a feasible row that the columns do not have yet."""
+        scored, total = self.scored, known.total
         for weight, view in self._by_node:
             total += weight * view.values.item(row)
-        scored = self.scored
-        self._ahead[row] = scores
+        self._ahead[row] = known.scores
         scored.parts.derived.pop(row, None)
         before = scored.totals.item(row)
         if total != before:
             scored.totals[row] = total
             scored.best_rows.change(row, before, total)
-        if self.is_read:
-            self.log.add(row)
 
-    def sum_of(self, by_plugin: Mapping[str, int]) -> tuple[int, dict[str, int]]:
-        """The sum for a row that these plugins give these scores, and the scores by plugin.
-
-        Without scores by node, which `take_total` adds.
-        """
+    def sum_of(self, by_plugin: Mapping[str, int]) -> KnownScores:
+        """The scores of a row to which these plugins give these scores."""
         weighted = {v.name: w * by_plugin[v.name] for w, v in self._varying if v.name in by_plugin}
-        return self._constant + sum(weighted.values()), self.scored.parts.with_scores(weighted)
+        total = self._constant + sum(weighted.values())
+        return KnownScores(total, self.scored.parts.with_scores(weighted))
 
     @classmethod
     def of(
@@ -376,10 +418,10 @@ class TotalView(View):
         ]
         return cls(columns, feasible, order)
 
-    def on(self, feasible: "FeasibleView") -> "TotalView":
-        """The same scores for other feasible rows."""
-        scores = [(w, v if isinstance(v, ScoreView) else v.raw) for w, v in self._columns]
-        return TotalView.of(scores, feasible, self._order)
+    @property
+    def scores(self) -> list[tuple[int, ScoreView]]:
+        """The raw scores, with their weights."""
+        return [(w, v if isinstance(v, ScoreView) else v.raw) for w, v in self._columns]
 
     @property
     def ignores_feasible(self) -> bool:

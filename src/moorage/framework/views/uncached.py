@@ -10,14 +10,10 @@ from moorage.framework import invoke
 from moorage.framework.state import CycleState
 from moorage.framework.status import Mask, Scores
 from moorage.framework.views.scores import check_range, is_in_range, normalizer_of
-from moorage.framework.views.totals import BestRows, Part, Scored
 from moorage.nodes.groups import Groups
 
 if TYPE_CHECKING:
     from moorage.framework.profile import Profile
-
-# Up to such a weight, a hundred points fit into 32 bits beside what many other plugins give.
-LIGHT = 1 << 16
 
 
 class UncachedScore:
@@ -62,19 +58,12 @@ class UncachedScore:
             known[each] = self.weight * self._normalizer.apply(each, summary)
         return [*map(known.__getitem__, raw)]
 
-    def raw(self, state: CycleState, pod: Pod, fits: Mask) -> Scores:
-        """Raw scores of rows that fit."""
-        if self._score_all is not None:
-            return invoke.score_rows(self._score_all, state, pod, state.table)
-        raw = np.zeros(len(fits), dtype=np.int64)
-        rows = np.flatnonzero(fits).tolist()
-        self._loops.add(self.name, "score", len(rows))
-        for row in rows:
-            raw[row] = invoke.score_one(self._score, state, pod, state.table.info(row))
-        return raw
-
-    def normalized(self, state: CycleState, pod: Pod, fits: Mask, raw: Scores) -> Scores:
-        """Normalised scores of rows that fit, from an array of raw ones."""
+    def of(self, state: CycleState, pod: Pod, fits: Mask) -> Scores:
+        """Normalised scores; those of rows that do not fit have no meaning."""
+        if self._score_all is None:
+            raw = self._one_by_one(state, pod, fits)
+        else:
+            raw = invoke.score_rows(self._score_all, state, pod, state.table)
         if self._normalizer is not None:
             raw = self._normalizer.apply(raw, self._normalizer.summarize.call(raw[fits]))
         elif self._normalize_score is not None:
@@ -84,31 +73,10 @@ class UncachedScore:
             check_range(self.name, raw, fits)
         return raw
 
-
-class CycleScores:
-    """The totals of one cycle while uncached scores are added to them, plugin by plugin."""
-
-    def __init__(self, state: CycleState, pod: Pod, fits: Mask, scored: Scored) -> None:
-        self._state = state
-        self._pod = pod
-        self._fits = fits
-        self._scored = scored
-        # Negative where a row does not fit, unless scores were added there.
-        self._totals = scored.totals
-        self._parts: list[Part] = []
-
-    def add(self, plugin: UncachedScore) -> None:
-        """Call a plugin and add its scores."""
-        state, pod, fits, weight = self._state, self._pod, self._fits, plugin.weight
-        scores = plugin.normalized(state, pod, fits, plugin.raw(state, pod, fits))
-        if weight >= LIGHT:
-            scores = scores.astype(np.int64, copy=False)
-        self._totals = self._totals + (scores if weight == 1 else scores * weight)
-        self._parts.append((plugin.name, weight, scores))
-
-    def scored(self) -> Scored:
-        """The totals with all scores that were added."""
-        before, totals = self._scored.totals, self._totals
-        # All bits of a negative number become 1: -1 again where a row does not fit.
-        totals |= before >> (8 * before.itemsize - 1)
-        return Scored(totals, self._scored.parts.with_parts(self._parts), BestRows())
+    def _one_by_one(self, state: CycleState, pod: Pod, fits: Mask) -> Scores:
+        raw = np.zeros(len(fits), dtype=np.int64)
+        rows = np.flatnonzero(fits).tolist()
+        self._loops.add(self.name, "score", len(rows))
+        for row in rows:
+            raw[row] = invoke.score_one(self._score, state, pod, state.table.info(row))
+        return raw

@@ -57,6 +57,8 @@ class View:
         everything.
         """
         if self._node_position == self._node_changes.position:
+            if not self._live_cursors:
+                return
             for view in self.live_inputs:
                 view.refresh(state, pod)
             # As `read_cursors`, without calls, for the usual case: one pod was placed since the

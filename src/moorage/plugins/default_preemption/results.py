@@ -67,10 +67,13 @@ class DryRunResults:
         self._statuses: list[mp.Status] = [mp.SUCCESS]
         self._code_of: dict[mp.Status, int] = {}
 
-    def forget(self, rows: Sequence[int]) -> None:
+    def forget(self, rows: set[int]) -> None:
         """Drop the results of these rows."""
-        if rows:
-            self.codes[rows] = UNTRIED
+        if len(rows) <= mp.FEW_ROWS:
+            for row in rows:
+                self.codes[row] = UNTRIED
+        else:
+            self.codes[list(rows)] = UNTRIED
 
     def candidate(self, row: int) -> mp.Candidate:
         """The victims on a row where preemption helps."""
@@ -154,7 +157,7 @@ class TemplateResults:
 
     def __init__(self, cluster: mp.Cluster) -> None:
         self.cluster = cluster
-        self.results = DryRunResults(cluster.table.capacity)
+        self.results = DryRunResults(0)  # Until a row is tried.
         self._pods = mp.Cursor(cluster.table.changes)
         self._nominations = mp.Cursor(cluster.nomination_changes)
         self._stamp: Hashable = None
@@ -168,7 +171,7 @@ class TemplateResults:
 
     def refresh(self, stamp: Hashable, own: int | None) -> DryRunResults:
         """Drop what may have changed: everything if the stamp differs or is None."""
-        pods, nominations = self._pods.changed(), self._nominations.changed()
+        pods, nominations = self._pods.take(), self._nominations.take()
         capacity = self.cluster.table.capacity
         is_known = stamp is not None and stamp == self._stamp
         # With too many blocks, most of what is kept belongs to rows that have changed since.
@@ -176,12 +179,13 @@ class TemplateResults:
         if not is_known or pods is None or nominations is None or (pods and is_outgrown):
             self.results = DryRunResults(capacity)
         else:
-            self.results.forget(pods)
-            self.results.forget(nominations)
-        self.results.forget([row for row in (self._own, own) if row is not None])
+            changed = {*pods, *nominations}
+            if self._own is not None:
+                changed.add(self._own)
+            if own is not None:
+                changed.add(own)
+            self.results.forget(changed)
         self._stamp, self._own = stamp, own
-        self._pods.commit()
-        self._nominations.commit()
         return self.results
 
     def potential_rows(self, failure: mp.NoFeasibleNode) -> mp.RowArray:

@@ -9,9 +9,12 @@ result is shared by all preemptors: the pods below a given priority are the end 
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from functools import lru_cache
+from itertools import chain
+from operator import attrgetter
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,17 +22,23 @@ from numpy.typing import NDArray
 from moorage import plugin as mp
 
 Ints = NDArray[np.int64]
+T = TypeVar("T")
+R = TypeVar("R")
 
 NOT_STARTED = math.inf
+# Of pods with their usage.
+PRIORITY = attrgetter("pod.spec.priority")
+START_TIME = attrgetter("pod.status.start_time")
+USAGE = attrgetter("usage")
 # Above so many distinct usages everything is read again, which drops those of deleted pods.
 MOST_USAGES = 20_000
 
 
 @lru_cache(maxsize=1 << 16)
-def instant(text: str) -> float:
-    """An RFC 3339 time in seconds; NOT_STARTED if it does not parse."""
+def instant(text: str | None) -> float:
+    """An RFC 3339 time in seconds; NOT_STARTED if there is none, or it does not parse."""
     try:
-        at = datetime.fromisoformat(text)
+        at = datetime.fromisoformat(text or "")
     except ValueError:
         return NOT_STARTED
     return (at if at.tzinfo is not None else at.replace(tzinfo=UTC)).timestamp()
@@ -37,8 +46,7 @@ def instant(text: str) -> float:
 
 def started_at(pod: mp.Pod) -> float:
     """When a pod was started."""
-    text = pod.status.start_time
-    return NOT_STARTED if text is None else instant(text)
+    return instant(pod.status.start_time)
 
 
 def ordered(placed: Iterable[mp.Placed]) -> list[mp.Placed]:
@@ -80,22 +88,37 @@ class SortedPods:
             self._read(stale)
 
     def _read(self, rows: mp.RowArray) -> None:
-        """Sort the pods of some rows; written together, because single writes take longer."""
-        number = self.usages.number
-        by_row = [ordered(self.table.placed[row].values()) for row in rows.tolist()]
-        lengths = np.array([len(pods) for pods in by_row])
+        """Sort the pods of some rows, all together: row by row takes several times as long."""
+        placed = [self.table.placed[row] for row in rows.tolist()]
+        lengths = np.array([*map(len, placed)])
         more = int(lengths.max()) - self.numbers.shape[1]
         if more > 0:
             self.numbers = np.pad(self.numbers, ((0, 0), (0, more)))
             self.priorities = np.pad(self.priorities, ((0, 0), (0, more)))
             self.started_at = np.pad(self.started_at, ((0, 0), (0, more)))
-        for row, pods in zip(rows.tolist(), by_row, strict=True):
-            self.placed[row] = pods
-        every = [each for pods in by_row for each in pods]
-        positions = np.arange(len(every)) - np.repeat(lengths.cumsum() - lengths, lengths)
+        every = [*chain.from_iterable(map(dict.values, placed))]
+        priorities = np.array(_of_each(PRIORITY, every, lambda at: at or 0), dtype=np.int64)
+        started_at = np.array(_of_each(START_TIME, every, instant), dtype=np.float64)
+        numbers = np.array(_of_each(USAGE, every, self.usages.number), dtype=np.int64)
+        ends = lengths.cumsum()
+        # The sort is stable, so pods that are equal stay in the order in which they came.
+        order = np.lexsort((started_at, -priorities, np.repeat(ends, lengths)))
+        every = [*map(every.__getitem__, order.tolist())]
+        for row, end, length in zip(rows.tolist(), ends.tolist(), lengths.tolist(), strict=True):
+            self.placed[row] = every[end - length : end]
+        positions = np.arange(len(every)) - np.repeat(ends - lengths, lengths)
         here = np.repeat(rows, lengths), positions
         self.numbers[rows] = 0
-        self.numbers[here] = [number(each.usage) for each in every]
-        self.priorities[here] = [each.pod.priority for each in every]
-        self.started_at[here] = [started_at(each.pod) for each in every]
+        self.numbers[here] = numbers[order]
+        self.priorities[here] = priorities[order]
+        self.started_at[here] = started_at[order]
         self._stale[rows] = False
+
+
+def _of_each(
+    field: Callable[[mp.Placed], T], placed: list[mp.Placed], function: Callable[[T], R]
+) -> list[R]:
+    """The function of a field of every pod, called once for each value."""
+    values = [*map(field, placed)]
+    known = {value: function(value) for value in dict.fromkeys(values)}
+    return [*map(known.__getitem__, values)]

@@ -19,11 +19,11 @@ def on_node(
     pod: mp.Pod, what_if: mp.HypotheticalNode, budgets: Budgets
 ) -> mp.Candidate | mp.Status:
     """The victims on one node, or why preemption does not help there."""
-    lower = [each for each in what_if.node.placed().values() if each.pod.priority < pod.priority]
-    for each in lower:
-        what_if.remove(each)
+    priority, placed = pod.priority, what_if.node.placed().values()
+    lower = [each for each in placed if (each.pod.spec.priority or 0) < priority]
     if not lower:
         return NO_VICTIMS
+    what_if.remove(*lower)
     status = what_if.status()
     if not status.is_success:
         return status
@@ -54,6 +54,8 @@ def none_needed(node: str) -> mp.Status:
 def candidate(node: str, victims: Iterable[mp.Pod], violated: Violated) -> mp.Candidate:
     """The node with its victims, and the budgets that their eviction violates."""
     victims = tuple(victims)
+    if not violated:
+        return mp.Candidate(node, victims)
     broken = [violated[victim.uid] for victim in victims if victim.uid in violated]
     budgets = tuple(dict.fromkeys(key for keys in broken for key in keys))
     return mp.Candidate(node, victims, len(broken), budgets)

@@ -46,6 +46,12 @@ def _worded(reasons: tuple[str, ...], *, resolvable: bool) -> mp.Status:
     return mp.unschedulable(*reasons) if resolvable else mp.unresolvable(*reasons)
 
 
+@lru_cache(maxsize=16)
+def all_fit(rows: int) -> mp.Verdicts:
+    """The verdicts if all of so many rows fit; one object for all pods."""
+    return mp.Verdicts(all_fit=rows)
+
+
 class RequestedResources(Struct, frozen=True, eq=False):
     """The same for all pods that request the same resources."""
 
@@ -120,8 +126,9 @@ class FilterRequest(Struct, frozen=True, eq=False):
             return None
         lacking: NDArray[np.int64] = full * np.int64(TOO_MANY_PODS)
         for line, (bit, resource, amount) in zip(short, self.each, strict=True):
-            lacking |= line * bit
-            lacking |= (line & (table.allocatable(resource) < amount)) * UNRESOLVABLE
+            if np.count_nonzero(line):
+                lacking |= line * bit
+                lacking |= (line & (table.allocatable(resource) < amount)) * UNRESOLVABLE
         return lacking
 
     def copies_all(self, table: mp.Rows) -> NDArray[np.int64]:

@@ -78,10 +78,10 @@ class NodeResourcesFit:
 
     def filter_all(self, state: mp.CycleState, pod: mp.Pod, table: mp.Rows) -> mp.Verdicts:
         request = state[FILTER_REQUEST]
-        lacking, statuses = request.lacking_all(table), request.resources.statuses
+        lacking = request.lacking_all(table)
         if lacking is None:
-            return mp.Verdicts(all_fit=len(table), status_of=statuses)
-        return mp.Verdicts(codes=lacking, status_of=statuses)
+            return filtering.all_fit(len(table))
+        return mp.Verdicts(codes=lacking, status_of=request.resources.statuses)
 
     def filter_copies(self, state: mp.CycleState, pod: mp.Pod, table: mp.Rows) -> NDArray[np.int64]:
         return state[FILTER_REQUEST].copies_all(table)

@@ -177,8 +177,9 @@ class ScoringWeights(Struct, frozen=True, eq=False):
         """The mean of many nodes' ratings, a line for each resource, rounded down."""
         if self.weights is not None:
             ratings *= self.weights
-        total: Ratings = ratings[0] if len(ratings) == 1 else ratings[0] + ratings[1]
-        for line in ratings[2:]:
+        total: Ratings
+        total, *others = ratings
+        for line in others:
             total += line
         if self.weight == 2:
             total >>= 1  # To shift is quicker than to divide.
