@@ -5,13 +5,16 @@ from random import Random
 import numpy as np
 import pytest
 
-from moorage.framework.views.totals import BestRows, Parts, RowBlocks, Scored
+from moorage.framework.views import row_sets
+from moorage.framework.views.parts import Parts
+from moorage.framework.views.row_sets import BestRows, RowBlocks
+from moorage.framework.views.totals import Scored
 
 
 @pytest.mark.parametrize("most_listed", [0, 5, 1 << 14])
 @pytest.mark.parametrize("seed", range(20))
 def test_changes_leave_the_best_rows_that_a_search_finds(monkeypatch, most_listed, seed):
-    monkeypatch.setattr(BestRows, "MOST_LISTED", most_listed)
+    monkeypatch.setattr(row_sets, "MOST_LISTED", most_listed)
     monkeypatch.setattr(RowBlocks, "BLOCK", 4)
     rng = Random(seed)
     totals = np.array([rng.randrange(-1, 3) for _ in range(rng.randrange(1, 60))], dtype=np.int32)

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from moorage.framework.views import row_sets
-from moorage.framework.views.row_sets import RowUnion, row_set
-from moorage.framework.views.totals import RowBlocks
+from moorage.framework.views.row_sets import RowBlocks, RowUnion, row_set
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from moorage.core.cycle import SchedulingCycle
 from moorage.framework.profile import Profile
 from moorage.framework.views import grouped, ranked_groups, row_sets, view
 from moorage.framework.views.grouped import GroupedScores
-from moorage.framework.views.totals import RowBlocks
+from moorage.framework.views.row_sets import RowBlocks
 from moorage.nodes import domains, groups, interning
 from moorage.nodes.template import Templates
 from moorage.nodes.usage import Usage

@@ -31,7 +31,9 @@ from moorage.framework.state import CycleState
 from moorage.framework.status import Mask, Status, unresolvable, unschedulable
 from moorage.framework.views.feasible import NO_FILTER, NO_NODE, FeasibleRows
 from moorage.framework.views.filters import RowStatuses
-from moorage.framework.views.totals import BestRows, Part, Scored
+from moorage.framework.views.parts import Part
+from moorage.framework.views.row_sets import BestRows
+from moorage.framework.views.totals import Scored
 
 # The plugin name under which extenders reject pods; any cluster event requeues such a pod.
 EXTENDER = "Extender"

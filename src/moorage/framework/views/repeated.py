@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from moorage.framework.views.feasible import FeasibleView
 from moorage.framework.views.filters import FITS, FilterView
+from moorage.framework.views.parts import KnownScores
 from moorage.framework.views.resources import (
     MOST_KNOWN,
     ResourceViews,
@@ -16,7 +17,7 @@ from moorage.framework.views.resources import (
     latest_rows,
 )
 from moorage.framework.views.scores import NormalizedView
-from moorage.framework.views.totals import KnownScores, TotalView
+from moorage.framework.views.totals import TotalView
 
 
 class RepeatedTotals:

@@ -1,4 +1,6 @@
-"""Sets of rows, ascending, of which the n-th is found quickly. RowUnion: several of them as one."""
+"""Sets of rows, ascending, of which the n-th is found quickly. RowUnion: several of them as one.
+BestRows: the rows with the highest total.
+"""
 
 from bisect import bisect_left, insort
 from collections.abc import Sequence
@@ -6,7 +8,7 @@ from itertools import chain, repeat
 
 import numpy as np
 
-from moorage.framework.views.totals import RowBlocks
+from moorage.framework.status import Scores
 from moorage.framework.views.view import RowArray
 
 # Taking a row out of a longer list takes longer than counting rows by block.
@@ -14,6 +16,77 @@ MOST_LISTED = 1 << 14
 # How often a better guess pays; afterwards the rows between guess and result are sorted.
 MOST_GUESSES = 3
 NEAR = 32
+
+
+class RowBlocks:
+    """Very many rows, ascending, with a count for each block of rows.
+
+    The n-th row is found by adding up the counts and looking into one block, so that neither that
+    nor a change takes time in proportion to the rows.
+    """
+
+    BLOCK = 2048
+
+    def __init__(self, rows: RowArray, capacity: int) -> None:
+        blocks = -(-capacity // self.BLOCK)
+        self._has_row = np.zeros(blocks * self.BLOCK, dtype=np.bool_)
+        self._has_row[rows] = True
+        self._by_block = self._has_row.reshape(blocks, self.BLOCK)
+        self._counts = self._by_block.sum(axis=1)
+        self._length = len(rows)
+        # The first rows, as far as they were asked for.
+        self._first: list[int] = []
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __getitem__(self, index: int) -> int:
+        return self.nth([self], index)
+
+    @classmethod
+    def nth(cls, each: "Sequence[RowBlocks]", index: int) -> int:
+        """The n-th row of several together, which have none in common."""
+        first, *others = each
+        ends = sum([blocks._counts for blocks in others], first._counts).cumsum()
+        block = int(ends.searchsorted(index, side="right"))
+        at = index - (ends.item(block - 1) if block else 0)
+        has_row = first._by_block[block]
+        for blocks in others:
+            has_row = has_row | blocks._by_block[block]
+        row: int = block * cls.BLOCK + has_row.nonzero()[0].item(at)
+        return row
+
+    def first(self, count: int) -> list[int]:
+        """The first rows."""
+        if len(self._first) < count:
+            self._first = self._find_first(count)
+        return self._first[:count]
+
+    def _find_first(self, count: int) -> list[int]:
+        found: list[int] = []
+        block = int((self._counts > 0).argmax())
+        while len(found) < count and block < len(self._counts):
+            rows = self._by_block[block].nonzero()[0][: count - len(found)]
+            found += [row + block * self.BLOCK for row in rows.tolist()]
+            block += 1
+        return found
+
+    def add(self, row: int) -> None:
+        """Add a row that is not there."""
+        if self._first and row < self._first[-1]:
+            self._first = []
+        self._has_row[row] = True
+        self._counts[row // self.BLOCK] += 1
+        self._length += 1
+
+    def remove(self, row: int) -> None:
+        """Remove a row."""
+        if self._first and row <= self._first[-1]:
+            self._first = []
+        self._has_row[row] = False
+        self._counts[row // self.BLOCK] -= 1
+        self._length -= 1
+
 
 RowSet = list[int] | RowBlocks
 
@@ -90,3 +163,68 @@ def nth(lists: Sequence[list[int]], index: int, length: int) -> int:
     else:
         near = [each[max(start + missing, 0) : start] for each, start in both]
     return sorted(chain.from_iterable(near))[missing]
+
+
+class BestRows:
+    """The highest total, and the rows that have it, ascending.
+
+    After a pod was placed, one row has another total. Then finding the best again takes a look at
+    that row, not at all of them; only when none is left are all totals searched.
+    """
+
+    # An array of rows is quick to make and slow to change, a list the other way round: the array
+    # becomes a list after so many changes.
+    ARRAY_CHANGES = 8
+
+    def __init__(self) -> None:
+        self._best = -1
+        self._array: RowArray | None = None
+        self._rows: list[int] | RowBlocks = []
+        self._changes = 0
+        self._capacity = 0
+
+    def change(self, row: int, before: int, after: int) -> None:
+        """The total of one row changed."""
+        if self._array is not None and self._is_listed(self._array):
+            self._change_array(self._array, row, before, after)
+            return
+        rows = self._rows
+        if not rows:
+            return
+        if before == self._best:
+            rows.remove(row) if isinstance(rows, RowBlocks) else rows.pop(bisect_left(rows, row))
+        if after > self._best:
+            self._best, self._rows = after, [row]
+        elif after == self._best:
+            rows.add(row) if isinstance(rows, RowBlocks) else insort(rows, row)
+
+    def _is_listed(self, array: RowArray) -> bool:
+        """Whether the rows stay an array; else they are in `_rows` from now on."""
+        self._changes += 1
+        if len(array) > MOST_LISTED:
+            self._rows, self._array = RowBlocks(array, self._capacity), None
+        elif self._changes > self.ARRAY_CHANGES:
+            self._rows, self._array = array.tolist(), None
+        return self._array is not None
+
+    def _change_array(self, array: RowArray, row: int, before: int, after: int) -> None:
+        if after > self._best:
+            self._best, self._rows, self._array = after, [row], None
+            return
+        at = int(array.searchsorted(row))
+        if before == self._best:
+            array = np.concatenate((array[:at], array[at + 1 :]))
+        elif after == self._best:
+            array = np.concatenate((array[:at], [row], array[at:]))
+        self._array = array if len(array) else None
+
+    def rows(self, totals: Scores) -> "Sequence[int] | RowArray | RowBlocks":
+        """The best rows; searched among all totals if they are not known."""
+        if self._rows:
+            return self._rows
+        if self._array is None:
+            # Finding where the maximum is takes less time than finding how high it is.
+            self._best = totals.item(totals.argmax())
+            self._array = (totals == self._best).nonzero()[0]
+            self._changes, self._capacity = 0, len(totals)
+        return self._array

@@ -1,8 +1,6 @@
 """TotalView: the weighted sum of normalised scores of feasible rows, and the best rows."""
 
-from bisect import bisect_left, insort
 from collections.abc import Mapping, Sequence
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,10 +9,11 @@ from msgspec import Struct
 from moorage.api.pod import Pod
 from moorage.framework.state import CycleState
 from moorage.framework.status import Mask, Scores
+from moorage.framework.views.parts import KnownScores, Part, Parts
+from moorage.framework.views.row_sets import BestRows, RowBlocks
 from moorage.framework.views.scores import NO_SCORES, NormalizedView, ScoreView, check_range
 from moorage.framework.views.view import Changed, RowArray, View, rows_of_both
 from moorage.nodes.changes import UNREAD
-from moorage.nodes.resource_numbers import ResourceNumbers
 
 if TYPE_CHECKING:
     from moorage.framework.views.feasible import FeasibleView
@@ -22,254 +21,9 @@ if TYPE_CHECKING:
 # How many rows have what readers derived from their scores: the best rows of a cycle are most often
 # those of the next.
 MOST_DERIVED = 64
-MOST_NUMBERS = 1024
 
 # Up to such a weight, a hundred points fit into 32 bits beside what many other plugins give.
 LIGHT = 1 << 16
-
-# A score plugin's name, its weight, and its scores: one number if all rows have the same.
-Part = tuple[str, int, int | Scores]
-
-
-class KnownScores(Struct, frozen=True, gc=False):
-    """What follows from the resources of a feasible row; scores by node are still to be added."""
-
-    total: int
-    # Weighted, per plugin; with a slot for each plugin whose scores follow from the node object.
-    scores: dict[str, int]
-
-
-class Parts:
-    """What each score plugin gave, in the order of the configuration."""
-
-    # Scores of rows that the columns do not have yet, and the parts that add to them.
-    _ahead: Mapping[int, dict[str, int]] = MappingProxyType({})
-    _by_node: Sequence[Part] = ()
-    # Set if rows with equal resources have equal scores.
-    _numbers: ResourceNumbers | None = None
-
-    def __init__(
-        self,
-        parts: Sequence[Part],
-        order: Mapping[str, int],
-        constant: dict[str, int] | None = None,
-        varying: Sequence[Part] | None = None,
-    ) -> None:
-        self._parts = parts
-        self._order = order
-        # The weighted scores that all rows share, with a slot for each of the others, in order.
-        self._constant = self._in_order(parts) if constant is None else constant
-        if varying is None:
-            varying = [part for part in parts if not isinstance(part[2], int)]
-        self._varying = varying
-        # The same together with parts of other plugins, by their names.
-        self._merged: dict[tuple[str, ...], dict[str, int]] = {}
-        # What a reader derived from the scores of a row; dropped when they change.
-        self.derived: dict[int, Any] = {}
-        # What a reader derived from these parts by the number of a row's resources.
-        self.known: dict[int, Any] = {}
-        # Scores by the number of a row's resources, where these decide.
-        self._by_number: dict[int, dict[str, int]] = {}
-
-    def _in_order(self, parts: Sequence[Part]) -> dict[str, int]:
-        order = self._order
-        ordered = sorted(parts, key=lambda part: order.get(part[0], len(order)))
-        return {name: w * given if isinstance(given, int) else 0 for name, w, given in ordered}
-
-    def of(self, row: int) -> dict[str, int]:
-        """A row's weighted score per plugin; read only."""
-        if self._numbers is None:
-            return self._read(row)
-        number, known = self._numbers.of(row), self._by_number
-        found = known.get(number)
-        if found is None:
-            if len(known) > MOST_NUMBERS:
-                known.clear()
-            found = known[number] = self._read(row)
-        return found
-
-    def _read(self, row: int) -> dict[str, int]:
-        found, varying = self._constant, self._varying
-        if row in self._ahead:
-            found, varying = self._ahead[row], self._by_node
-            if not varying:
-                return found
-        found = found.copy()
-        for name, weight, scores in varying:
-            found[name] = weight * scores.item(row)  # type: ignore[union-attr]  # no int
-        return found
-
-    def read_ahead(
-        self, ahead: dict[int, dict[str, int]], by_node: set[str], numbers: ResourceNumbers
-    ) -> None:
-        """Read the scores of rows there first, except those of plugins that read nodes only."""
-        self._ahead = ahead
-        self._by_node = [part for part in self._varying if part[0] in by_node]
-        self._numbers = None if self._by_node else numbers
-
-    def with_scores(self, weighted: Mapping[str, int]) -> dict[str, int]:
-        """The weighted scores that all rows share, together with some of other plugins."""
-        return {**self._constant, **weighted}
-
-    def with_parts(self, more: Sequence[Part]) -> "Parts":
-        """These parts and those of other plugins, which differ between rows."""
-        names = next(zip(*more, strict=True), ())
-        return Parts(
-            [*self._parts, *more], self._order, self._slots(names), [*self._varying, *more]
-        )
-
-    def _slots(self, names: tuple[str, ...]) -> dict[str, int]:
-        """The weighted scores that all rows share, also with slots for other plugins."""
-        slots = self._merged.get(names)
-        if slots is None:
-            slots = self._in_order([*self._parts, *[(name, 0, 0) for name in names]])
-            self._merged[names] = slots
-        return slots
-
-    def of_with(self, row: int, weighted: Mapping[str, int]) -> dict[str, int]:
-        """A row's weighted score per plugin, together with those of other plugins."""
-        return {**self._slots((*weighted,)), **self.of(row), **weighted}
-
-    def replaced(self, part: Part) -> "Parts":
-        """These parts with another one of the same plugin."""
-        return Parts([part if each[0] == part[0] else each for each in self._parts], self._order)
-
-
-class BestRows:
-    """The highest total, and the rows that have it, ascending.
-
-    After a pod was placed, one row has another total. Then finding the best again takes a look at
-    that row, not at all of them; only when none is left are all totals searched.
-    """
-
-    # An array of rows is quick to make and slow to change, a list the other way round: the array
-    # becomes a list after so many changes.
-    ARRAY_CHANGES = 8
-    # Taking a row out of a longer list takes longer than counting rows by block.
-    MOST_LISTED = 1 << 14
-
-    def __init__(self) -> None:
-        self._best = -1
-        self._array: RowArray | None = None
-        self._rows: list[int] | RowBlocks = []
-        self._changes = 0
-        self._capacity = 0
-
-    def change(self, row: int, before: int, after: int) -> None:
-        """The total of one row changed."""
-        if self._array is not None and self._is_listed(self._array):
-            self._change_array(self._array, row, before, after)
-            return
-        rows = self._rows
-        if not rows:
-            return
-        if before == self._best:
-            rows.remove(row) if isinstance(rows, RowBlocks) else rows.pop(bisect_left(rows, row))
-        if after > self._best:
-            self._best, self._rows = after, [row]
-        elif after == self._best:
-            rows.add(row) if isinstance(rows, RowBlocks) else insort(rows, row)
-
-    def _is_listed(self, array: RowArray) -> bool:
-        """Whether the rows stay an array; else they are in `_rows` from now on."""
-        self._changes += 1
-        if len(array) > self.MOST_LISTED:
-            self._rows, self._array = RowBlocks(array, self._capacity), None
-        elif self._changes > self.ARRAY_CHANGES:
-            self._rows, self._array = array.tolist(), None
-        return self._array is not None
-
-    def _change_array(self, array: RowArray, row: int, before: int, after: int) -> None:
-        if after > self._best:
-            self._best, self._rows, self._array = after, [row], None
-            return
-        at = int(array.searchsorted(row))
-        if before == self._best:
-            array = np.concatenate((array[:at], array[at + 1 :]))
-        elif after == self._best:
-            array = np.concatenate((array[:at], [row], array[at:]))
-        self._array = array if len(array) else None
-
-    def rows(self, totals: Scores) -> "Sequence[int] | RowArray | RowBlocks":
-        """The best rows; searched among all totals if they are not known."""
-        if self._rows:
-            return self._rows
-        if self._array is None:
-            # Finding where the maximum is takes less time than finding how high it is.
-            self._best = totals.item(totals.argmax())
-            self._array = (totals == self._best).nonzero()[0]
-            self._changes, self._capacity = 0, len(totals)
-        return self._array
-
-
-class RowBlocks:
-    """Very many rows, ascending, with a count for each block of rows.
-
-    The n-th row is found by adding up the counts and looking into one block, so that neither that
-    nor a change takes time in proportion to the rows.
-    """
-
-    BLOCK = 2048
-
-    def __init__(self, rows: RowArray, capacity: int) -> None:
-        blocks = -(-capacity // self.BLOCK)
-        self._has_row = np.zeros(blocks * self.BLOCK, dtype=np.bool_)
-        self._has_row[rows] = True
-        self._by_block = self._has_row.reshape(blocks, self.BLOCK)
-        self._counts = self._by_block.sum(axis=1)
-        self._length = len(rows)
-        # The first rows, as far as they were asked for.
-        self._first: list[int] = []
-
-    def __len__(self) -> int:
-        return self._length
-
-    def __getitem__(self, index: int) -> int:
-        return self.nth([self], index)
-
-    @classmethod
-    def nth(cls, each: "Sequence[RowBlocks]", index: int) -> int:
-        """The n-th row of several together, which have none in common."""
-        first, *others = each
-        ends = sum([blocks._counts for blocks in others], first._counts).cumsum()
-        block = int(ends.searchsorted(index, side="right"))
-        at = index - (ends.item(block - 1) if block else 0)
-        has_row = first._by_block[block]
-        for blocks in others:
-            has_row = has_row | blocks._by_block[block]
-        row: int = block * cls.BLOCK + has_row.nonzero()[0].item(at)
-        return row
-
-    def first(self, count: int) -> list[int]:
-        """The first rows."""
-        if len(self._first) < count:
-            self._first = self._find_first(count)
-        return self._first[:count]
-
-    def _find_first(self, count: int) -> list[int]:
-        found: list[int] = []
-        block = int((self._counts > 0).argmax())
-        while len(found) < count and block < len(self._counts):
-            rows = self._by_block[block].nonzero()[0][: count - len(found)]
-            found += [row + block * self.BLOCK for row in rows.tolist()]
-            block += 1
-        return found
-
-    def add(self, row: int) -> None:
-        """Add a row that is not there."""
-        if self._first and row < self._first[-1]:
-            self._first = []
-        self._has_row[row] = True
-        self._counts[row // self.BLOCK] += 1
-        self._length += 1
-
-    def remove(self, row: int) -> None:
-        """Remove a row."""
-        if self._first and row <= self._first[-1]:
-            self._first = []
-        self._has_row[row] = False
-        self._counts[row // self.BLOCK] -= 1
-        self._length -= 1
 
 
 class Scored(Struct, gc=False):

@@ -1,0 +1,119 @@
+"""Parts: what each score plugin gave, in the order of the configuration."""
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+from msgspec import Struct
+
+from moorage.framework.status import Scores
+from moorage.nodes.resource_numbers import ResourceNumbers
+
+MOST_NUMBERS = 1024
+
+# A score plugin's name, its weight, and its scores: one number if all rows have the same.
+Part = tuple[str, int, int | Scores]
+
+
+class KnownScores(Struct, frozen=True, gc=False):
+    """What follows from the resources of a feasible row; scores by node are still to be added."""
+
+    total: int
+    # Weighted, per plugin; with a slot for each plugin whose scores follow from the node object.
+    scores: dict[str, int]
+
+
+class Parts:
+    """What each score plugin gave, in the order of the configuration."""
+
+    # Scores of rows that the columns do not have yet, and the parts that add to them.
+    _ahead: Mapping[int, dict[str, int]] = MappingProxyType({})
+    _by_node: Sequence[Part] = ()
+    # Set if rows with equal resources have equal scores.
+    _numbers: ResourceNumbers | None = None
+
+    def __init__(
+        self,
+        parts: Sequence[Part],
+        order: Mapping[str, int],
+        constant: dict[str, int] | None = None,
+        varying: Sequence[Part] | None = None,
+    ) -> None:
+        self._parts = parts
+        self._order = order
+        # The weighted scores that all rows share, with a slot for each of the others, in order.
+        self._constant = self._in_order(parts) if constant is None else constant
+        if varying is None:
+            varying = [part for part in parts if not isinstance(part[2], int)]
+        self._varying = varying
+        # The same together with parts of other plugins, by their names.
+        self._merged: dict[tuple[str, ...], dict[str, int]] = {}
+        # What a reader derived from the scores of a row; dropped when they change.
+        self.derived: dict[int, Any] = {}
+        # What a reader derived from these parts by the number of a row's resources.
+        self.known: dict[int, Any] = {}
+        # Scores by the number of a row's resources, where these decide.
+        self._by_number: dict[int, dict[str, int]] = {}
+
+    def _in_order(self, parts: Sequence[Part]) -> dict[str, int]:
+        order = self._order
+        ordered = sorted(parts, key=lambda part: order.get(part[0], len(order)))
+        return {name: w * given if isinstance(given, int) else 0 for name, w, given in ordered}
+
+    def of(self, row: int) -> dict[str, int]:
+        """A row's weighted score per plugin; read only."""
+        if self._numbers is None:
+            return self._read(row)
+        number, known = self._numbers.of(row), self._by_number
+        found = known.get(number)
+        if found is None:
+            if len(known) > MOST_NUMBERS:
+                known.clear()
+            found = known[number] = self._read(row)
+        return found
+
+    def _read(self, row: int) -> dict[str, int]:
+        found, varying = self._constant, self._varying
+        if row in self._ahead:
+            found, varying = self._ahead[row], self._by_node
+            if not varying:
+                return found
+        found = found.copy()
+        for name, weight, scores in varying:
+            found[name] = weight * scores.item(row)  # type: ignore[union-attr]  # no int
+        return found
+
+    def read_ahead(
+        self, ahead: dict[int, dict[str, int]], by_node: set[str], numbers: ResourceNumbers
+    ) -> None:
+        """Read the scores of rows there first, except those of plugins that read nodes only."""
+        self._ahead = ahead
+        self._by_node = [part for part in self._varying if part[0] in by_node]
+        self._numbers = None if self._by_node else numbers
+
+    def with_scores(self, weighted: Mapping[str, int]) -> dict[str, int]:
+        """The weighted scores that all rows share, together with some of other plugins."""
+        return {**self._constant, **weighted}
+
+    def with_parts(self, more: Sequence[Part]) -> "Parts":
+        """These parts and those of other plugins, which differ between rows."""
+        names = next(zip(*more, strict=True), ())
+        return Parts(
+            [*self._parts, *more], self._order, self._slots(names), [*self._varying, *more]
+        )
+
+    def _slots(self, names: tuple[str, ...]) -> dict[str, int]:
+        """The weighted scores that all rows share, also with slots for other plugins."""
+        slots = self._merged.get(names)
+        if slots is None:
+            slots = self._in_order([*self._parts, *[(name, 0, 0) for name in names]])
+            self._merged[names] = slots
+        return slots
+
+    def of_with(self, row: int, weighted: Mapping[str, int]) -> dict[str, int]:
+        """A row's weighted score per plugin, together with those of other plugins."""
+        return {**self._slots((*weighted,)), **self.of(row), **weighted}
+
+    def replaced(self, part: Part) -> "Parts":
+        """These parts with another one of the same plugin."""
+        return Parts([part if each[0] == part[0] else each for each in self._parts], self._order)
