@@ -203,6 +203,10 @@ class OfNamespaceB(OfNamespaceA):
     name = namespace = "B"
 
 
+def derived_as(value):
+    return lambda row, total, scores: value
+
+
 def test_templates_share_groups_but_not_what_is_derived_from_scores(bench):
     workbench = bench([OfNamespaceA, OfNamespaceB], nodes=NODES)
     cluster, templates, profile = workbench.cluster, workbench.templates, workbench.profile
@@ -220,11 +224,12 @@ def test_templates_share_groups_but_not_what_is_derived_from_scores(bench):
     assert isinstance(of_b, GroupedScores)
     assert of_a._ranked is of_b._ranked
     assert (of_a.scores(2), of_b.scores(2)) == ({"A": 100}, {"B": 100})
-    of_a.keep(2, "kept")
-    assert (of_a.kept([2, 5]), of_b.kept([2, 5])) == (["kept", None], [None, None])
+    assert of_a.derived([2], derived_as("kept")) == ["kept"]
+    assert of_a.derived([2, 5], derived_as("new")) == ["kept", "new"]
+    assert of_b.derived([2, 5], derived_as("other")) == ["other", "other"]
     cluster.table.changes.add(2)
     assert once(pods[1]).scored is of_b
-    assert of_a.kept([2]) == [None]
+    assert of_a.derived([2, 5], derived_as("newer")) == ["newer", "new"]
 
 
 def test_the_best_rows_of_several_groups(decide):

@@ -105,9 +105,10 @@ def check_by_group(decision, expected):
         # The order of plugins is the same, too.
         scores = [[*one.scores(row).items()] for row in rows]
         assert scores == [[*other.scores(row).items()] for row in rows]
-        for row, kept, now in zip(rows, one.kept(rows), scores, strict=True):
-            assert kept in (None, now)
-            one.keep(row, now)
+        # Known from an earlier decision, or not.
+        assert one.derived(rows, lambda _, total, by_plugin: [total, *by_plugin.items()]) == [
+            [one.total(row), *items] for row, items in zip(rows, scores, strict=True)
+        ]
 
 
 def place_another(random_cluster, pod, node):

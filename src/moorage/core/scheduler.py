@@ -200,6 +200,9 @@ class Scheduler:
             self._reject(entry, decision, now)
 
     def _record(self, entry: QueuedPod, decision: Decision, now: float) -> None:
+        scored, best = decision.scored, list[ScoredNode]()
+        if scored is not None:
+            best = scored.derived(scored.top(BEST_KEPT, decision.row), self._scored_node)
         self.journal.add(
             Decided(
                 at=now,
@@ -209,9 +212,12 @@ class Scheduler:
                 nodes=decision.nodes,
                 feasible=decision.feasible_count,
                 rejected_by=decision.rejected_by(),
-                best=_best(decision),
+                best=tuple(best),
             )
         )
+
+    def _scored_node(self, row: int, total: int, scores: dict[str, int]) -> ScoredNode:
+        return ScoredNode(self.cluster.table.names[row], total, scores)
 
     def _reject(self, entry: QueuedPod, decision: Decision, now: float) -> None:
         """Carry out what post_filter plugins request, and return the pod to the queue."""
@@ -244,17 +250,3 @@ class Scheduler:
         """Raise InvariantError if a pod is lost, in two states, or counted wrongly."""
         self.preemptions.check()
         invariants.check(self._state, self.bindings)
-
-
-def _best(decision: Decision) -> tuple[ScoredNode, ...]:
-    scored = decision.scored
-    if scored is None:
-        return ()
-    rows, names = scored.top(BEST_KEPT, decision.row), decision.state.table.names
-    best = scored.kept(rows)
-    while None in best:
-        i = best.index(None)
-        row = rows[i]
-        best[i] = ScoredNode(names[row], scored.total(row), scored.scores(row))
-        scored.keep(row, best[i])
-    return tuple(best)

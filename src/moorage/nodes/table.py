@@ -66,7 +66,8 @@ class NodeTable(Rows):
         self.names: list[NodeName] = [NO_NAME] * capacity
         self.resource_numbers = ResourceNumbers(self)
         # Which amounts change when a pod with some usage comes, and when it leaves.
-        self._changes_by: dict[Usage, tuple[list[AmountChange], list[AmountChange]]] = {}
+        self._coming: dict[Usage, list[AmountChange]] = {}
+        self._leaving: dict[Usage, list[AmountChange]] = {}
         self._free = list(range(capacity - 1, -1, -1))
         self._columns: dict[Column, ColumnValues] = {}
         self._usage_columns: dict[UsageColumn, UsageValues] = {}
@@ -284,17 +285,21 @@ class NodeTable(Rows):
         self._release(row)
 
     def _add_usage(self, row: int, usage: Usage, *, sign: int) -> None:
-        coming, leaving = self._changes_by.get(usage) or self._find_changes(usage)
-        resources.add_to_row(row, coming if sign > 0 else leaving)
+        known = self._coming if sign > 0 else self._leaving
+        resources.add_to_row(row, known.get(usage) or self._find_changes(usage, known))
         self.resource_numbers.pod_changed(row, usage, sign)
         self.changes.add(row)
 
-    def _find_changes(self, usage: Usage) -> tuple[list[AmountChange], list[AmountChange]]:
-        if len(self._changes_by) >= MOST_USAGES:
-            self._changes_by.clear()
-        requested = self.requested_columns.changes(usage.requested)
-        coming = [*requested, *self.nonzero_columns.changes(usage.nonzero)]
-        found = self._changes_by[usage] = coming, resources.negative(coming)
+    def _find_changes(
+        self, usage: Usage, known: dict[Usage, list[AmountChange]]
+    ) -> list[AmountChange]:
+        if len(known) >= MOST_USAGES:
+            known.clear()
+        found = self.requested_columns.changes(usage.requested)
+        found += self.nonzero_columns.changes(usage.nonzero)
+        if known is self._leaving:
+            found = resources.negative(found)
+        known[usage] = found
         return found
 
     # Rows
@@ -335,7 +340,8 @@ class NodeTable(Rows):
         self.pod_counts = np.pad(self.pod_counts, (0, more))
         for columns in (self.allocatable_columns, self.requested_columns, self.nonzero_columns):
             columns.grow(capacity)
-        self._changes_by.clear()
+        self._coming.clear()
+        self._leaving.clear()
         self._allocatable.clear()
         self.capacity = capacity
         self.resource_numbers.grow(capacity)

@@ -28,7 +28,7 @@ from moorage.framework.views.pre_filters import PreFiltered, Versions
 from moorage.framework.views.ranked_groups import RankedGroups
 from moorage.framework.views.row_sets import RowSet, RowUnion
 from moorage.framework.views.shared_totals import SharedTotals
-from moorage.framework.views.totals import MOST_DERIVED, TotalView
+from moorage.framework.views.totals import MOST_DERIVED, Derive, TotalView
 from moorage.framework.views.uncached import UncachedScore
 from moorage.nodes.groups import GroupKey, Groups
 
@@ -113,29 +113,29 @@ class GroupedScores:
 
     def scores(self, row: int) -> dict[str, int]:
         """The weighted score per plugin of a row that fits."""
-        cached = self._total.scored.parts
+        cached = self._total.parts
         if not self._parts:
             return cached.of(row)
         at = self._position(row)
         return cached.of_with(row, {name: scores[at] for name, scores in self._parts})
 
-    def kept(self, rows: Sequence[int]) -> list[Any]:
-        """What a reader derived from the scores of rows and kept; None where these changed."""
+    def derived(self, rows: Sequence[int], derive: Derive) -> list[Any]:
+        """What follows from the scores of rows; kept as long as these stay the same."""
         if not self._parts:
-            return self._total.scored.kept(rows)
-        get, given, at = self._derived.get, self._given, self._groups.at
+            return self._total.scored.derived(rows, derive)
+        kept, given, at = self._derived, self._given, self._groups.at
         group_of = self._ranked.groups.group_of.item
-        return [get(row, NOTHING_KEPT).get(given[at[group_of(row)]]) for row in rows]
-
-    def keep(self, row: int, derived: Any) -> None:
-        """Keep what is derived from the scores of a row."""
-        if not self._parts:
-            self._total.scored.keep(row, derived)
-            return
-        kept = self._derived
         if len(kept) > MOST_DERIVED:
             kept.clear()
-        kept.setdefault(row, {})[self._given[self._position(row)]] = derived
+        found = []
+        for row in rows:
+            scores = given[at[group_of(row)]]
+            derived = kept.get(row, NOTHING_KEPT).get(scores)
+            if derived is None:
+                derived = derive(row, self.total(row), self.scores(row))
+                kept.setdefault(row, {})[scores] = derived
+            found.append(derived)
+        return found
 
     def _position(self, row: int) -> int:
         return self._groups.at[self._ranked.groups.group_of.item(row)]

@@ -1,4 +1,7 @@
-"""Parts: what each score plugin gave, in the order of the configuration."""
+"""Parts: what each score plugin gave, in the order of the configuration.
+
+CycleParts: the same with scores that are not cached.
+"""
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
@@ -32,20 +35,12 @@ class Parts:
     # Set if rows with equal resources have equal scores.
     _numbers: ResourceNumbers | None = None
 
-    def __init__(
-        self,
-        parts: Sequence[Part],
-        order: Mapping[str, int],
-        constant: dict[str, int] | None = None,
-        varying: Sequence[Part] | None = None,
-    ) -> None:
+    def __init__(self, parts: Sequence[Part], order: Mapping[str, int]) -> None:
         self._parts = parts
         self._order = order
         # The weighted scores that all rows share, with a slot for each of the others, in order.
-        self._constant = self._in_order(parts) if constant is None else constant
-        if varying is None:
-            varying = [part for part in parts if not isinstance(part[2], int)]
-        self._varying = varying
+        self._constant = self._in_order(parts)
+        self.varying = [part for part in parts if not isinstance(part[2], int)]
         # The same together with parts of other plugins, by their names.
         self._merged: dict[tuple[str, ...], dict[str, int]] = {}
         # What a reader derived from the scores of a row; dropped when they change.
@@ -73,36 +68,31 @@ class Parts:
         return found
 
     def _read(self, row: int) -> dict[str, int]:
-        found, varying = self._constant, self._varying
+        found: dict[str, int] = self._constant
+        varying: Sequence[Part] = self.varying
         if row in self._ahead:
             found, varying = self._ahead[row], self._by_node
             if not varying:
                 return found
-        found = found.copy()
-        for name, weight, scores in varying:
-            found[name] = weight * scores.item(row)  # type: ignore[union-attr]  # no int
-        return found
+        return _filled(found, varying, row)
 
     def read_ahead(
         self, ahead: dict[int, dict[str, int]], by_node: set[str], numbers: ResourceNumbers
     ) -> None:
         """Read the scores of rows there first, except those of plugins that read nodes only."""
         self._ahead = ahead
-        self._by_node = [part for part in self._varying if part[0] in by_node]
+        self._by_node = [part for part in self.varying if part[0] in by_node]
         self._numbers = None if self._by_node else numbers
 
     def with_scores(self, weighted: Mapping[str, int]) -> dict[str, int]:
         """The weighted scores that all rows share, together with some of other plugins."""
         return {**self._constant, **weighted}
 
-    def with_parts(self, more: Sequence[Part]) -> "Parts":
+    def with_parts(self, more: Sequence[Part]) -> "CycleParts":
         """These parts and those of other plugins, which differ between rows."""
-        names = next(zip(*more, strict=True), ())
-        return Parts(
-            [*self._parts, *more], self._order, self._slots(names), [*self._varying, *more]
-        )
+        return CycleParts(self, more)
 
-    def _slots(self, names: tuple[str, ...]) -> dict[str, int]:
+    def slots(self, names: tuple[str, ...]) -> dict[str, int]:
         """The weighted scores that all rows share, also with slots for other plugins."""
         slots = self._merged.get(names)
         if slots is None:
@@ -112,8 +102,37 @@ class Parts:
 
     def of_with(self, row: int, weighted: Mapping[str, int]) -> dict[str, int]:
         """A row's weighted score per plugin, together with those of other plugins."""
-        return {**self._slots((*weighted,)), **self.of(row), **weighted}
+        return {**self.slots((*weighted,)), **self.of(row), **weighted}
 
     def replaced(self, part: Part) -> "Parts":
         """These parts with another one of the same plugin."""
         return Parts([part if each[0] == part[0] else each for each in self._parts], self._order)
+
+
+class CycleParts:
+    """What each plugin gave in one cycle: cached parts, and those of this cycle only."""
+
+    # Nothing is kept: these parts are read once.
+    derived: None = None
+
+    def __init__(self, cached: Parts, more: Sequence[Part]) -> None:
+        self._cached = cached
+        self._more = more
+        self._slots = cached.slots(next(zip(*more, strict=True), ()))
+        self._varying = [*cached.varying, *more]
+
+    def of(self, row: int) -> dict[str, int]:
+        """A row's weighted score per plugin."""
+        return _filled(self._slots, self._varying, row)
+
+    def with_parts(self, more: Sequence[Part]) -> "CycleParts":
+        """These parts and those of other plugins."""
+        return CycleParts(self._cached, [*self._more, *more])
+
+
+def _filled(slots: dict[str, int], varying: Sequence[Part], row: int) -> dict[str, int]:
+    """A copy of the slots, with the scores of a row."""
+    found = slots.copy()
+    for name, weight, scores in varying:
+        found[name] = weight * scores.item(row)  # type: ignore[union-attr]  # no int
+    return found

@@ -34,7 +34,7 @@ class RepeatedTotals:
         self._position = self._log.position
         # By the number of a row's resources; it holds as long as the parts, also after other
         # changes, such as a node that is full.
-        self._known: dict[int, KnownScores] = total.scored.parts.known
+        self._known: dict[int, KnownScores] = total.parts.known
         self._filters = [view for view in by_resources.views if isinstance(view, FilterView)]
         total.allow_ahead()
 

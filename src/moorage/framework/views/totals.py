@@ -1,6 +1,6 @@
 """TotalView: the weighted sum of normalised scores of feasible rows, and the best rows."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -9,7 +9,7 @@ from msgspec import Struct
 from moorage.api.pod import Pod
 from moorage.framework.state import CycleState
 from moorage.framework.status import Mask, Scores
-from moorage.framework.views.parts import KnownScores, Part, Parts
+from moorage.framework.views.parts import CycleParts, KnownScores, Part, Parts
 from moorage.framework.views.row_sets import BestRows, RowBlocks
 from moorage.framework.views.scores import NO_SCORES, NormalizedView, ScoreView, check_range
 from moorage.framework.views.view import Changed, RowArray, View, rows_of_both
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 # those of the next.
 MOST_DERIVED = 64
 
+# What a reader derives from a row, its total, and its weighted scores per plugin.
+Derive = Callable[[int, int, dict[str, int]], Any]
+
 # Up to such a weight, a hundred points fit into 32 bits beside what many other plugins give.
 LIGHT = 1 << 16
 
@@ -30,7 +33,7 @@ class Scored(Struct, gc=False):
     """The totals of feasible rows in one cycle (-1 elsewhere), and what each plugin gave."""
 
     totals: Scores
-    parts: Parts
+    parts: Parts | CycleParts
     best_rows: BestRows
 
     def plus(self, added: Sequence[tuple[str, int, Scores]]) -> "Scored":
@@ -40,8 +43,9 @@ class Scored(Struct, gc=False):
             if weight >= LIGHT:
                 scores = scores.astype(np.int64)
             totals = totals + (scores if weight == 1 else scores * weight)
-        # All bits of a negative number become 1: -1 again where a row does not fit.
-        totals |= before >> (8 * before.itemsize - 1)
+        if before.item(before.argmin()) < 0:  # To look is quicker, and most often all rows fit.
+            # All bits of a negative number become 1: -1 again where a row does not fit.
+            totals |= before >> (8 * before.itemsize - 1)
         return Scored(totals, self.parts.with_parts(added), BestRows())
 
     def best(self) -> Sequence[int] | RowArray | RowBlocks:
@@ -56,16 +60,20 @@ class Scored(Struct, gc=False):
         """The weighted score per plugin of a row."""
         return self.parts.of(row)
 
-    def kept(self, rows: Sequence[int]) -> list[Any]:
-        """What a reader derived from the scores of rows and kept; None where these changed."""
-        kept = self.parts.derived
+    def derived(self, rows: Sequence[int], derive: Derive) -> list[Any]:
+        """What follows from the scores of rows; kept as long as these stay the same."""
+        of_total, parts = self.totals.item, self.parts
+        kept = parts.derived
+        if kept is None:
+            return [derive(row, of_total(row), parts.of(row)) for row in rows]
         if len(kept) > MOST_DERIVED:
             kept.clear()
-        return [*map(kept.get, rows)]
-
-    def keep(self, row: int, derived: Any) -> None:
-        """Keep what is derived from the scores of a row."""
-        self.parts.derived[row] = derived
+        found = [*map(kept.get, rows)]
+        while None in found:
+            at = found.index(None)
+            row = rows[at]
+            found[at] = kept[row] = derive(row, of_total(row), parts.of(row))
+        return found
 
     def top(self, count: int, selected: int) -> list[int]:
         """The rows with the highest totals: the selected one, which is one of them, and others."""
@@ -125,7 +133,8 @@ class TotalView(View):
         # Half as wide is half the work; wide enough for all weights that people use.
         is_wide = 100 * sum([weight for weight, _ in columns]) >= 1 << 30
         self._dtype = np.int64 if is_wide else np.int32
-        self.scored = Scored(NO_SCORES, Parts([], order), BestRows())
+        self.parts = Parts([], order)
+        self.scored = Scored(NO_SCORES, self.parts, BestRows())
         # Rows whose totals are newer than the columns, with their scores.
         self._ahead: dict[int, dict[str, int]] = {}
 
@@ -138,7 +147,7 @@ class TotalView(View):
         """Prepare for `take_total`, when all columns are up to date."""
         self._by_node = [(w, view) for w, view in self._varying if reads_nodes_only(view)]
         names = {view.name for _, view in self._by_node}
-        self.scored.parts.read_ahead(self._ahead, names, self.table.resource_numbers)
+        self.parts.read_ahead(self._ahead, names, self.table.resource_numbers)
 
     def take_total(self, row: int, known: KnownScores) -> None:
         """Take the scores of a feasible row that the columns do not have yet."""
@@ -146,7 +155,7 @@ class TotalView(View):
         for weight, view in self._by_node:
             total += weight * view.values.item(row)
         self._ahead[row] = known.scores
-        scored.parts.derived.pop(row, None)
+        self.parts.derived.pop(row, None)
         before = scored.totals.item(row)
         if total != before:
             scored.totals[row] = total
@@ -156,7 +165,7 @@ class TotalView(View):
         """The scores of a row to which these plugins give these scores."""
         weighted = {v.name: w * by_plugin[v.name] for w, v in self._varying if v.name in by_plugin}
         total = self._constant + sum(weighted.values())
-        return KnownScores(total, self.scored.parts.with_scores(weighted))
+        return KnownScores(total, self.parts.with_scores(weighted))
 
     @classmethod
     def of(
@@ -202,7 +211,7 @@ class TotalView(View):
     def compute_row(self, row: int) -> bool:
         assert self._sums is not None
         scored = self.scored
-        scored.parts.derived.pop(row, None)
+        self.parts.derived.pop(row, None)
         total = self._constant
         for weight, view in self._varying:
             total += weight * view.values.item(row)
@@ -216,10 +225,10 @@ class TotalView(View):
         return True  # Its parts may have changed, even if their sum has not.
 
     def compute_all(self) -> None:
-        parts = self.scored.parts
         if self._sums is None:
-            self._sums, parts = self._add_up()
-        self.scored = Scored(masked(self._feasible.fits, self._sums.copy()), parts, BestRows())
+            self._sums, self.parts = self._add_up()
+        totals = masked(self._feasible.fits, self._sums.copy())
+        self.scored = Scored(totals, self.parts, BestRows())
 
     def _add_up(self) -> tuple[Scores, Parts]:
         parts: list[Part] = []
@@ -266,7 +275,7 @@ class TotalView(View):
 
     def among(self, fits: Mask) -> "Scored":
         """The scores if other rows are feasible in this cycle."""
-        totals, parts = self.scored.totals.copy(), self.scored.parts
+        totals, parts = self.scored.totals.copy(), self.parts
         for weight, view in self._columns:
             if isinstance(view, ScoreView) or view.raw.ignores_feasible:
                 continue
