@@ -31,6 +31,8 @@ def body(api_version, kind, *fields):
 
 
 META = field(1, [field(1, "web"), field(2, ""), field(3, "default"), field(8, [])])
+EMPTY_TEXT = [field(1, 1), field(2, 0), field(3, "")]  # IntOrString{Type: String}
+SERVICE_PORT = field(1, [field(1, ""), field(2, ""), field(3, 80), field(4, EMPTY_TEXT)])
 
 
 @pytest.mark.parametrize(
@@ -85,6 +87,11 @@ META = field(1, [field(1, "web"), field(2, ""), field(3, "default"), field(8, []
                 }
             },
             id="lists, maps, quantities and negative numbers",
+        ),
+        pytest.param(
+            body("v1", "Service", META, field(2, [SERVICE_PORT])),
+            {"spec": {"ports": [{"port": 80, "targetPort": ""}]}},
+            id="an empty text where a number is possible",
         ),
         pytest.param(
             body("apps/v1", "Deployment", META, field(3, [field(99, "x")])),

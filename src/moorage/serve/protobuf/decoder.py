@@ -51,7 +51,8 @@ def _readers(name: str) -> Readers:
 
 
 def _field_readers(field: Field) -> Readers:
-    keep = field.is_pointer or field.is_kept
+    # Special types are structs in Go, and `omitempty` omits no struct: `targetPort: ""` stays.
+    keep = field.is_pointer or field.is_kept or field.type in messages.SPECIAL
     name, number, argument = field.name, field.number, _argument(field.type)
     if field.type in ("int32", "int64", "bool"):
         first = _BOOL if field.type == "bool" else _INT
