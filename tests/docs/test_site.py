@@ -106,6 +106,6 @@ def test_the_search_finds_a_page(address, browser):
     from selenium.webdriver.support.wait import WebDriverWait
 
     browser.get(f"{address}/?q=cheapest")
-    WebDriverWait(browser, 20).until(
+    WebDriverWait(browser, 60).until(
         lambda page: "cheapest" in page.find_element(By.CSS_SELECTOR, ".md-search").text.lower()
     )

@@ -59,7 +59,7 @@ def dataset(browser):
 
 
 def wait(browser, condition):
-    WebDriverWait(browser, 10, 0.02).until(lambda _: condition())
+    WebDriverWait(browser, 60, 0.02).until(lambda _: condition())
 
 
 def panel(browser):
@@ -172,14 +172,18 @@ def test_the_map_is_drawn(show, count):
     assert drawn >= count * side * side
 
 
+# The time between frames: blocks of ten while the map is scrolled, and ten while nothing changes,
+# by turns. The second show how many frames the machine has time for at this moment.
 FRAMES = """
-const done = arguments[0], frame = document.getElementById("map"), times = [];
-let before = 0;
+const done = arguments[0], frame = document.getElementById("map"), scrolled = [], idle = [];
+let before = 0, count = 0;
 function step(now) {
-  if (before) times.push(now - before);
+  const isScrolling = count % 20 < 10;
+  if (before) (isScrolling ? scrolled : idle).push(now - before);
   before = now;
-  frame.scrollTop += 15;
-  if (times.length < 30) requestAnimationFrame(step); else done(times);
+  count += 1;
+  if (count % 20 < 10) frame.scrollTop += count % 40 < 20 ? 15 : -15;  // down, then up again
+  if (count <= 80) requestAnimationFrame(step); else done([scrolled, idle]);
 }
 requestAnimationFrame(step);
 """
@@ -187,39 +191,59 @@ requestAnimationFrame(step);
 
 def test_five_thousand_nodes_are_smooth(show):
     browser = show(5000)
-    assert statistics.median(browser.execute_async_script(FRAMES)) < 34  # Half of 60 per second.
+    scrolled, idle = browser.execute_async_script(FRAMES)
+    # Half of 60 per second, or half of what a busy machine shows without scrolling.
+    assert statistics.median(scrolled) < 2 * max(17, statistics.median(idle)), (scrolled, idle)
 
 
 # The time of drawing all tiles, with the pixels: reading one waits for them. Scrolling alone moves
 # what is drawn, so this is the longest frame: a new snapshot or another search while panning.
+# After each drawing, 5,000 plain rectangles are drawn on another canvas: they show how fast the
+# machine is at this moment.
 DRAWS = """
-const done = arguments[0], frame = document.getElementById("map"), times = [];
+const done = arguments[0], frame = document.getElementById("map"), draws = [], plain = [];
 const pixel = new OffscreenCanvas(1, 1).getContext("2d", {willReadFrequently: true});
+const other = Object.assign(document.createElement("canvas"), {width: 800, height: 1100});
+const context = other.getContext("2d");
+function rectangles() {
+  context.clearRect(0, 0, other.width, other.height);
+  for (let i = 0; i < 5000; i++) {
+    context.fillStyle = `rgb(${40 * (i % 6)}, 90, 160)`;
+    context.fillRect(13 * (i % 60), 13 * Math.floor(i / 60), 11, 11);
+  }
+}
+function milliseconds(canvas, work) {
+  const before = performance.now();
+  work();
+  pixel.drawImage(canvas, 0, 0);
+  pixel.getImageData(0, 0, 1, 1);
+  return performance.now() - before;
+}
 import("/ui/static/map.js").then(({ClusterMap}) => {
   const draw = ClusterMap.prototype.draw;
   ClusterMap.prototype.draw = function () {
     ClusterMap.prototype.draw = draw;
     const step = () => {
       frame.scrollTop += 15;
-      const before = performance.now();
-      this.draw();
-      pixel.drawImage(this.canvas, 0, 0);
-      pixel.getImageData(0, 0, 1, 1);
-      times.push(performance.now() - before);
-      if (times.length < 30) requestAnimationFrame(step); else done(times);
+      draws.push(milliseconds(this.canvas, () => this.draw()));
+      plain.push(milliseconds(other, rectangles));
+      if (draws.length < 30) requestAnimationFrame(step); else done([draws, plain]);
     };
     step();
   };
   document.getElementById("size").click();
 });
 """
+# The ratio is 0.7 to 1.1, also with two busy processes on the same core. The rectangles take about
+# 6 ms if little else runs, so the limit there is the 16 ms of a frame.
+MOST_TIMES_PLAIN = 2.5
 
 
 def test_a_frame_of_five_thousand_nodes_is_drawn_in_time(show):
     browser = show(5000)
-    times = browser.execute_async_script(DRAWS)
-    assert len(times) == 30
-    assert statistics.median(times) < 16, times
+    draws, plain = browser.execute_async_script(DRAWS)
+    assert len(draws) == len(plain) == 30
+    assert statistics.median(draws) < MOST_TIMES_PLAIN * statistics.median(plain), (draws, plain)
 
 
 def test_what_if(show, snapshots):

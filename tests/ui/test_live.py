@@ -34,7 +34,7 @@ def post(page, path, obj):
 def test_new_objects_appear(chromium, page):
     def wait_for(element, text):
         shown = chromium.find_element(By.ID, element)
-        WebDriverWait(chromium, 15, 0.05).until(lambda _: text in shown.text)
+        WebDriverWait(chromium, 60, 0.05).until(lambda _: text in shown.text)
 
     post(page, "nodes", make_node("node-1"))
     chromium.get(f"{page.url}/ui")
