@@ -37,8 +37,7 @@ GOOD = (201, {})
 
 
 @pytest.fixture(autouse=True)
-def short_limits(monkeypatch):
-    monkeypatch.setattr(performer_module, "BIND_SECONDS", 0.2)
+def few_tries(monkeypatch):
     monkeypatch.setattr(performer_module, "REPEATED_TRIES", 3)
 
 
@@ -105,7 +104,9 @@ def test_outcomes(request_, answers, outcome, times):
     [pytest.param(HANG_UP, "the connection broke", id="hang-up"),
      pytest.param(never, "no answer within 0.2 s", id="too late")],
 )  # fmt: skip
-def test_binding_without_a_response(answer, text):
+def test_binding_without_a_response(answer, text, monkeypatch):
+    if answer is never:
+        monkeypatch.setattr(performer_module, "BIND_SECONDS", 0.2)
     ((_, outcome),), _ = performed(BIND, answers=[answer])
     assert isinstance(outcome, Unknown)
     assert text in outcome.reason
@@ -133,7 +134,7 @@ def test_failed_look_up():
 
 def test_requests():
     _, scripted = performed(BIND, answers=[GOOD])
-    assert scripted.requests == ["POST /api/v1/namespaces/ns/pods/web/binding?timeout=0.2s"]
+    assert scripted.requests == ["POST /api/v1/namespaces/ns/pods/web/binding?timeout=10s"]
     assert json.loads(scripted.bodies[0]) == {
         "apiVersion": "v1",
         "kind": "Binding",
@@ -176,12 +177,14 @@ def test_the_condition_of_a_pod_group():
 
 
 def test_requests_for_one_pod_are_in_order_others_concurrent():
-    order = []
+    order, bound = [], asyncio.Event()
 
     async def slow_for_web(request):
         name = request.path.split("/")[6]
-        if name == "web" and request.method == "PATCH":
-            await asyncio.sleep(0.1)
+        if name == "other":
+            bound.set()
+        elif request.method == "PATCH":  # It is answered after the other pod's request.
+            await asyncio.wait_for(bound.wait(), 30)
         order.append(f"{request.method} {name}")
         return web.json_response({})
 
