@@ -87,7 +87,8 @@ def test_repeated_until_success(answers, repeatable, requests):
     ],
 )
 def test_errors(answers, repeatable, error, text, requests):
-    found, count = asked(*answers, repeatable=repeatable, tries=3, seconds=0.2)
+    seconds = 0.2 if never in answers else 60.0  # A busy machine may take longer to answer.
+    found, count = asked(*answers, repeatable=repeatable, tries=3, seconds=seconds)
     assert isinstance(found, error)
     assert text in str(found)
     assert count == requests
@@ -144,7 +145,7 @@ def test_a_request_that_waits_for_its_token_is_fenced_too():
 
     async def ask():
         nonlocal leads
-        async with serving(GOOD, per_second=5, burst=1) as (scripted, client):
+        async with serving(GOOD, per_second=1, burst=1) as (scripted, client):
             await client.request("POST", "/x", b"{}")
             waiting = asyncio.create_task(client.request("POST", "/x", b"{}", fence=lambda: leads))
             await asyncio.sleep(0.05)

@@ -9,7 +9,7 @@ from aiohttp import web
 from moorage.live import http_server
 
 
-def responses(*requests, seconds=5.0):
+def responses(*requests, seconds=60.0):
     """The bytes that each raw request gets until the server closes or `seconds` have passed."""
 
     async def hello(request):

@@ -19,7 +19,7 @@ BODY = b"4;x=y\r\none\n\r\nA\r\ntwo\nthree\n\r\n0\r\n\r\n"
 
 
 @asynccontextmanager
-async def asking(answer, piece=0, seconds=5.0, *, lasts=False, context=None):
+async def asking(answer, piece=0, seconds=60.0, *, lasts=False, context=None):
     """Stream from a server that sends this in pieces, and then closes unless `lasts`."""
 
     async def serve(reader, writer):

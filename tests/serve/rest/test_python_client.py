@@ -67,7 +67,7 @@ def test_pages_of_a_list_have_one_version(core):
 def test_watch_and_resume(core):
     core.create_namespaced_pod("default", pod("a"))
     seen = []
-    for event in watch.Watch().stream(core.list_namespaced_pod, "default", timeout_seconds=1):
+    for event in watch.Watch().stream(core.list_namespaced_pod, "default", timeout_seconds=60):
         seen.append((event["type"], event["object"].metadata.name))
         version = event["object"].metadata.resource_version
         if len(seen) == 1:
@@ -90,7 +90,7 @@ def test_watch_streams_later_changes(core):
     changes = []
 
     def listen():
-        stream = watch.Watch().stream(core.list_namespaced_pod, "default", timeout_seconds=10)
+        stream = watch.Watch().stream(core.list_namespaced_pod, "default", timeout_seconds=60)
         for event in stream:
             changes.append(event["object"].metadata.name)
             if len(changes) == 20:

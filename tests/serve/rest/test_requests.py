@@ -612,15 +612,15 @@ def test_responses_wait_until_the_write_is_durable(serve, make_pod):
     disk.written.clear()
     with ThreadPoolExecutor() as pool:
         created = pool.submit(server.post, PODS, make_pod("a"))
-        assert disk.written.wait(10)  # The pod is in the store, and on no disk.
+        assert disk.written.wait(60)  # The pod is in the store, and on no disk.
         listed = pool.submit(server.get, PODS)
         watched = pool.submit(server.watch, f"{PODS}?watch=1&timeoutSeconds=0")
         done, _ = futures.wait([created, listed, watched], timeout=0.3)
         assert not done
         disk.flush()
-        pod = created.result(10).json
-        assert listed.result(10).json["items"] == [without_type(pod)]
-        assert [each["object"] for each in watched.result(10)] == [pod]
+        pod = created.result(60).json
+        assert listed.result(60).json["items"] == [without_type(pod)]
+        assert [each["object"] for each in watched.result(60)] == [pod]
 
 
 def test_what_is_acknowledged_is_on_the_disk(serve, make_pod, tmp_path):
