@@ -49,5 +49,8 @@ def test_memory_stays_while_a_cluster_churns(world):
     warm = scheduler.resident_bytes()
     churn.go_on(4, per_second=150)
     assert scheduler.resident_bytes() - warm < MOST_GROWTH_BYTES
-    until(lambda: len(world.bound()) == len(churn.pods))
+    until(
+        lambda: len(world.bound()) == len(churn.pods),
+        shown=lambda: f"not bound: {sorted(set(churn.pods) - set(world.bound()))}",
+    )
     world.check_room()
