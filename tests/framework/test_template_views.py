@@ -563,6 +563,19 @@ def test_templates_without_reads_do_not_share_results(bench):
     assert calls == ALL * 2
 
 
+def test_a_hundred_templates_by_turns_keep_their_views(bench):
+    """As many as teams with a namespace of their own, in a cluster of 5,000 nodes."""
+    workbench = bench([make("A", Depends.NODE, filter=counting()[1])])
+    workbench.cluster.table.reserve(5_000)
+
+    def views():
+        pods = [make_pod(f"p{i}", labels={"team": f"{i}"}) for i in range(100)]
+        return [workbench.profile.views.of(workbench.templates.of(pod)) for pod in pods]
+
+    views()  # The first pod of a template has no views of its own.
+    assert all(one is other for one, other in zip(views(), views(), strict=True))
+
+
 DISKS, RARE = StateKey("Rarest.disks"), StateKey("Rarest.rare")
 
 
