@@ -563,6 +563,48 @@ def test_templates_without_reads_do_not_share_results(bench):
     assert calls == ALL * 2
 
 
+class Spread:
+    """Scores by how many nodes have the same disk; `nodes_key` says how many have each."""
+
+    name = "Spread"
+    depends = Depends.NODES
+    looked: list[str]
+
+    def __new__(cls, **_):
+        cls.looked = []
+        return super().__new__(cls)
+
+    def nodes_key(self, pod, table):
+        return tuple(sorted(node.labels.get("disk", "") for node in table.nodes if node))
+
+    def score(self, state, pod, node):
+        self.looked.append(node.name)
+        return self.nodes_key(pod, node.table).count(node.labels.get("disk", ""))
+
+
+def test_results_that_depend_on_all_nodes_hold_while_the_nodes_key_is_equal(bench):
+    workbench = bench([Spread])
+
+    def run_after(*nodes):
+        for node in nodes:
+            workbench.cluster.table.set_node(node)
+        results, looked = workbench.run(POD), [*Spread.looked]
+        Spread.looked.clear()
+        return [results.total(name) for name in ALL], looked
+
+    for _ in range(2):  # Nothing is kept of the first pod of a template.
+        run_after()
+    assert run_after() == ([3, 3, 3], [])
+    assert run_after(make_node("n2", labels={"rack": "1"})) == ([3, 3, 3], ["n2"])
+    assert run_after(make_node("n2", labels={"disk": "ssd"})) == ([2, 1, 2], ALL)
+
+
+def test_a_nodes_key_that_is_not_hashable(bench):
+    unhashable = type("Unhashable", (Spread,), {"nodes_key": lambda *_: []})
+    with pytest.raises(PluginError, match="unhashable type: 'list'"):
+        bench([unhashable]).run(POD)
+
+
 def test_a_hundred_templates_by_turns_keep_their_views(bench):
     """As many as teams with a namespace of their own, in a cluster of 5,000 nodes."""
     workbench = bench([make("A", Depends.NODE, filter=counting()[1])])

@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from moorage.nodes.info import NodeInfo
     from moorage.nodes.pod_groups import GroupPlacement
     from moorage.nodes.rows import Rows
+    from moorage.nodes.table import NodeTable
     from moorage.nodes.template import PodTemplate
     from moorage.nodes.usage import Placed
 
@@ -406,6 +407,14 @@ class Contract(Protocol):
 
         The plugin computes what follows from the pod alone and stores it in `template.compiled`
         under a name of its own. It is an optimisation: a cycle may run without it.
+        """
+
+    @method()
+    def nodes_key(self, pod: Pod, table: NodeTable) -> Hashable:
+        """What the results for a pod read of all nodes together, if `depends` is NODES.
+
+        While the returned hashable value stays equal, a change of a node object matters for the
+        results of that node only. Without this method, it matters for those of all nodes.
         """
 
     @method()

@@ -54,6 +54,13 @@ class ImageLocality:
     def reads(self, pod: mp.Pod) -> PodImages:
         return pod_images(pod)
 
+    def nodes_key(self, pod: mp.Pod, table: mp.NodeTable) -> tuple[int, ...]:
+        """What each image is worth; 0 where no node holds it, whatever the number of nodes."""
+        images = [table.images.get(name) for name in pod_images(pod).names]
+        return tuple(
+            [0 if i is None else worth(i.size, len(i.rows), table.node_count) for i in images]
+        )
+
     def pre_score(self, state: mp.CycleState, pod: mp.Pod, feasible: mp.Mask) -> mp.Status:
         state[IMAGES] = pod_images(pod)
         return mp.SUCCESS

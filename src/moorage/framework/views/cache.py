@@ -58,6 +58,7 @@ class ViewCache:
         # For decisions by groups of rows, by the views of filters and scores.
         self._totals: WeakValueDictionary[Hashable, SharedTotals] = WeakValueDictionary()
         self._by_node = [p for p in profile.cached if p.depends not in BY_PODS]
+        self._by_all_nodes = [p for p in self._by_node if p.depends is Depends.NODES]
         self._by_usage = [p for p in profile.cached if p.depends in BY_PODS]
         # Where a template keeps what plugins that read node objects read of it.
         self._slot = f"reads of {profile.name}"
@@ -84,17 +85,18 @@ class ViewCache:
 
     def _for_once(self, template: PodTemplate) -> TemplateViews:
         reads = template.compiled.get(self._slot) or self._node_reads(template)
-        nodes, latest = self._nodes, self._latest_once
+        position, latest = self._profile.cluster.table.node_changes.position, self._latest_once
         # To compare objects is quicker than to hash all that plugins read.
-        if latest is not None and latest[0] is reads and latest[1] == nodes:
+        if latest is not None and latest[0] is reads and latest[1] == position:
             return latest[2]
+        nodes = tuple([self._nodes_key(plugin, template) for plugin in self._by_all_nodes])
         key: tuple[Hashable, ...] = (nodes, reads)
         try:
             views = self._seen_once.get(key)
         except TypeError:  # Unhashable: `_read_before` names the plugin.
             views = None
         if views is not None:
-            self._latest_once = reads, nodes, views
+            self._latest_once = reads, position, views
         else:
             plugins, known = self._read_before(reads)
             if len(plugins) < len(self._by_node):
@@ -160,11 +162,18 @@ class ViewCache:
                 self._equal_reads.clear()
             template.compiled[self._slot] = self._equal_reads.setdefault(reads, reads)
 
-    @property
-    def _nodes(self) -> int:
-        """What is computed over all nodes together holds until one of them changes."""
-        profile = self._profile
-        return profile.cluster.table.node_changes.position if profile.reads_all_nodes else 0
+    def _nodes_key(self, plugin: Any, template: PodTemplate) -> Hashable:
+        """How long a plugin's results hold that are computed over all nodes together."""
+        profile, table = self._profile, self._profile.cluster.table
+        method = profile.method(plugin, "nodes_key")
+        if method is None:
+            return table.node_changes.position
+        key: Hashable = method.call(template.exemplar, table)
+        try:
+            hash(key)
+        except TypeError as unhashable:
+            raise method.failed(str(unhashable)) from unhashable
+        return key
 
     def _node_reads(self, template: PodTemplate) -> tuple[Hashable, ...]:
         reads: tuple[Hashable, ...] | None = template.compiled.get(self._slot)
@@ -182,7 +191,9 @@ class ViewCache:
         found = {}
         for plugin, read in zip(plugins, reads, strict=True):
             known = self._plugin_views[plugin.name]
-            key = (read, self._nodes) if plugin.depends is Depends.NODES else read
+            key = read
+            if plugin.depends is Depends.NODES:
+                key = (read, self._nodes_key(plugin, template))
             try:
                 views = known.get(key)
             except TypeError as unhashable:

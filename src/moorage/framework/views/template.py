@@ -168,7 +168,7 @@ class TemplateViews:
         if not self.retains:
             self._check = self._rejections = None  # They belong to another template.
         elif profile.reads_all_nodes and self._position != state.table.node_changes.position:
-            # What a plugin computed over all nodes together holds until one of them changes.
+            # What a plugin computed over all nodes together may not hold any more.
             self._renew(profile.views.by_node(self.template))
             state.stand_on(self.state)
         return self._pre_filters.run(state, pod)
@@ -176,8 +176,10 @@ class TemplateViews:
     def _renew(self, by_node: Mapping[str, PluginViews]) -> None:
         """Replace the views of plugins that read node objects only, where they are others."""
         changed = {name for name, views in by_node.items() if views is not self._views[name]}
+        self._position = self.state.table.node_changes.position
+        if not changed:
+            return
         if changed.isdisjoint(self._policy.filtering):
-            self._position = self.state.table.node_changes.position
             self._views.update(by_node)
             self._total = self._by_resources = self._repeated = self._grouped = None
         else:
@@ -340,7 +342,9 @@ class TemplateViews:
         """Run the pre_filter plugins and find the groups; returns whether the pod has any."""
         stage = self._pre_filters
         if self.profile.reads_all_nodes and self._position != state.table.node_changes.position:
-            return False
+            self._renew(self.profile.views.by_node(self.template))
+            if self._grouped is not grouped:
+                return False
         pre = stage.run(state, pod)
         if stage.epoch != self._grouped_at or pre.by_placement != self._by_placement:
             self._grouped = None

@@ -159,6 +159,8 @@ def check_optional_methods(plugin: Plugin, example: Example) -> None:
     state, pod = cycle.state, example.pod
     if hasattr(plugin, "prepare"):
         plugin.prepare(state.template)
+    if hasattr(plugin, "nodes_key"):
+        _check_hashable("nodes_key", plugin.nodes_key(pod, cycle.table))
     if hasattr(plugin, "skip_key"):
         _check_hashable("skip_key", plugin.skip_key(state, pod))
     if hasattr(plugin, "filter_changes") and cycle.filters:
