@@ -1,5 +1,6 @@
 """`moorage` itself: what it loads, its errors, and its exit codes."""
 
+import gc
 import os
 import resource
 import shlex
@@ -189,3 +190,14 @@ def test_interrupted(monkeypatch, capsys):
         main.main()
     assert ended.value.code == main.INTERRUPTED
     assert "Traceback" not in capsys.readouterr().err
+
+
+def test_objects_are_not_collected_at_exit(monkeypatch):
+    """Python's last collection would take a second after a large simulation."""
+    monkeypatch.setattr(sys, "argv", ["moorage", "--version"])
+    try:
+        with pytest.raises(SystemExit):
+            main.main()
+        assert gc.get_freeze_count() > 0
+    finally:
+        gc.unfreeze()

@@ -6,6 +6,7 @@ its functions.
 """
 
 import errno
+import gc
 import os
 import sys
 from typing import Any, ClassVar
@@ -98,6 +99,8 @@ def main() -> None:
         click.echo(f"moorage: standard output: {error.strerror}", err=True)
         _stop_writing()
         code = EXIT_BAD_INPUT
+    # Python collects garbage once more at exit, and would free a large simulation object by object.
+    gc.freeze()
     sys.exit(code)
 
 
