@@ -62,6 +62,32 @@ def test_create_refuses_a_name_that_is_taken():
     assert refusal(cluster.create, make_pod(), 0) == 'pods "web" already exists'
 
 
+class RefuseGivenVersion:
+    """Refuses objects by the resource version that they were given with."""
+
+    def __init__(self) -> None:
+        self.is_on = False
+
+    def __bool__(self) -> bool:
+        return self.is_on
+
+    def refusal(self, obj):
+        return f"{obj.key} has version {obj.metadata.resource_version}"
+
+
+def test_quotas_see_the_version_that_an_object_was_given_with():
+    cluster, quotas = MemoryCluster(), RefuseGivenVersion()
+    cluster.admit_by(quotas)
+    cluster.create(Pod(metadata=ObjectMeta(name="a", resource_version="70")), now=0.0)
+    quotas.is_on = True
+    with pytest.raises(StatusError, match="default/b has version 71"):
+        cluster.create(Pod(metadata=ObjectMeta(name="b", resource_version="71")), now=0.0)
+    quotas.is_on = False
+    last = cluster.create(Pod(metadata=ObjectMeta(name="b")), now=0.0)
+    assert last.metadata.resource_version == "2", "a refused object takes no version"
+    assert cluster.version == 2
+
+
 def test_a_uid_is_kept_but_never_given_twice():
     cluster = MemoryCluster()
     first = cluster.create(make_pod(uid="u"), 0)

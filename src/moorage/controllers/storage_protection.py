@@ -29,12 +29,12 @@ FINALIZERS = {
 """By kind."""
 
 
-def with_finalizer(meta: ObjectMeta, kind: str) -> ObjectMeta:
-    """The metadata of an object with the finalizer of its kind, if it has one."""
+def with_finalizer(finalizers: tuple[str, ...], kind: str) -> tuple[str, ...]:
+    """The finalizers of an object with that of its kind, if it has one."""
     finalizer = FINALIZERS.get(kind)
-    if finalizer is None or finalizer in meta.finalizers:
-        return meta
-    return replace(meta, finalizers=(*meta.finalizers, finalizer))
+    if finalizer is None or finalizer in finalizers:
+        return finalizers
+    return (*finalizers, finalizer)
 
 
 def for_claim(claim: PersistentVolumeClaim, pods: Iterable[Pod]) -> Iterator[UpdateStorage]:

@@ -8,7 +8,7 @@ claims, jobs and storage count: a simulation has no controllers that remove othe
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from msgspec import UNSET, UnsetType, convert
 from msgspec.structs import replace
@@ -39,6 +39,15 @@ READY = Condition(type="Ready", status="True")
 GATED = convert(create.GATED, Condition)
 
 
+class Admission(Protocol):
+    """What may refuse new objects; false while it refuses none."""
+
+    def __bool__(self) -> bool: ...
+
+    def refusal(self, obj: KubeObject) -> str:
+        """Why a new object is refused; empty if it is not."""
+
+
 class MemoryCluster:
     """Objects by kind and key, as an API server keeps them."""
 
@@ -49,14 +58,14 @@ class MemoryCluster:
         self._objects: dict[type[KubeObject], dict[str, KubeObject]] = {k: {} for k in KIND_OF}
         self._watchers: dict[type[KubeObject], list[Watcher]] = {k: [] for k in KIND_OF}
         self._active_watchers: list[Watcher] = []
-        self._refusal: Callable[[KubeObject], str] = lambda _: ""
+        self._quotas: Admission | None = None
 
-    def admit_by(self, refusal: Callable[[KubeObject], str]) -> None:
-        """Call a function with every new object; a text that it returns refuses the object.
+    def admit_by(self, quotas: Admission) -> None:
+        """Let quotas refuse new objects, while there are any.
 
         A resource version that the object was given with shows that another server admitted it.
         """
-        self._refusal = refusal
+        self._quotas = quotas
 
     def watch(self, watcher: Watcher, *kinds: type[KubeObject]) -> None:
         """Call a watcher with every change from now on, of these kinds if any are given."""
@@ -103,16 +112,17 @@ class MemoryCluster:
         """Store an object; a missing name, UID and creation time are filled in."""
         kind = KIND_OF[type(obj)]
         meta = self._new_meta(obj.metadata, kind, now)
-        obj = replace(obj, metadata=meta)
-        if obj.key in self._objects[kind.struct]:
-            raise status_errors.already_exists(RESOURCE_OF[kind.struct], obj.name)
-        if why := self._refusal(obj):
-            raise status_errors.forbidden(RESOURCE_OF[kind.struct], obj.name, why)
+        stored, key = self._objects[kind.struct], meta.key
+        if key in stored:
+            raise status_errors.already_exists(RESOURCE_OF[kind.struct], meta.name)
+        if self._quotas and (why := self._quotas.refusal(_as_given(obj, meta))):
+            raise status_errors.forbidden(RESOURCE_OF[kind.struct], meta.name, why)
         self._uids.add(meta.uid)
-        meta = storage_protection.with_finalizer(meta, kind.name)
-        if meta is not obj.metadata:
-            obj = replace(obj, metadata=meta)
-        return self._store(None, _initialized(obj, now))
+        self.version += 1
+        # One copy with all changes: a dump may have a million objects.
+        new = stored[key] = replace(_initialized(obj, now), metadata=meta)
+        self._notify(Added(new))
+        return new
 
     def merged(self, obj: T) -> T:
         """The object as an update would store it, with the fields that only the server sets.
@@ -217,6 +227,7 @@ class MemoryCluster:
         return pod if status == pod.status else self._store(pod, replace(pod, status=status))
 
     def _new_meta(self, meta: ObjectMeta, kind: Kind, now: float) -> ObjectMeta:
+        """The metadata of an object that is stored next."""
         self._created += 1
         return replace(
             meta,
@@ -225,6 +236,8 @@ class MemoryCluster:
             uid=self._fresh_uid(meta.uid),
             creation_timestamp=meta.creation_timestamp or timestamp(now),
             generation=meta.generation or 1,
+            finalizers=storage_protection.with_finalizer(meta.finalizers, kind.name),
+            resource_version=str(self.version + 1),
         )
 
     def _fresh_uid(self, requested: str) -> str:
@@ -235,14 +248,14 @@ class MemoryCluster:
             number += 1
         return requested
 
-    def _store(self, old: KubeObject | None, new: T) -> T:
-        """Store an object with the next version."""
+    def _store(self, old: KubeObject, new: T) -> T:
+        """Store a change of an object with the next version."""
         self.version += 1
         meta = replace(new.metadata, resource_version=str(self.version))
         new = replace(new, metadata=meta)
         self._objects[type(new)][new.key] = new
-        self._notify(Added(new) if old is None else Updated(new))
-        if old is not None and _is_active(old) and not _is_active(new):
+        self._notify(Updated(new))
+        if _is_active(old) and not _is_active(new):
             self._notify_active(Deleted(old))
         return new
 
@@ -260,6 +273,11 @@ class MemoryCluster:
 
 def _is_active(obj: KubeObject) -> bool:
     return not (isinstance(obj, Pod) and obj.is_terminal)
+
+
+def _as_given(obj: KubeObject, meta: ObjectMeta) -> KubeObject:
+    """The new object with the version that it was given with."""
+    return replace(obj, metadata=replace(meta, resource_version=obj.metadata.resource_version))
 
 
 def _spec(obj: KubeObject) -> Any:

@@ -39,7 +39,7 @@ class Controllers:
         self.host = ControllerHost(self, self._complete, self._now)
         self._quotas = self.host.quotas
         cluster.watch(self._changed)
-        cluster.admit_by(self._quotas.refusal)
+        cluster.admit_by(self._quotas)
 
     def take(self, found: list[KubeObject]) -> list[KubeObject]:
         """The objects to store: with the nodes of pools, without what only controllers read."""
