@@ -333,6 +333,12 @@ def test_structs_pass_through():
         ),
         pytest.param(
             "a.json",
+            '{"apiVersion": "v1", "kind": "List", "items": 5}',
+            "a.json, document 1, items: must be a list, is 5",
+            id="items that are no list, in JSON",
+        ),
+        pytest.param(
+            "a.json",
             '{"apiVersion": "v1", "kind": "List", "items": [5]}',
             "a.json, document 1, items[0]: must be an object with apiVersion and kind, is 5",
             id="an item that is no object",

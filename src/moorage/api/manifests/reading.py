@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any, Literal, TypeVar
 
 import msgspec
-from msgspec import Raw, Struct, structs
+from msgspec import UNSET, Raw, Struct, UnsetType, structs
 
 from moorage.api import kinds
 from moorage.api.kinds import READ, WORKLOADS, Kind
@@ -30,21 +30,16 @@ class _Header(Struct, rename="camel", gc=False):
 
     api_version: str = ""
     kind: str = ""
-    items: Raw = Raw()
+    # Split in the same pass: those of a dump are nearly the whole file.
+    items: list[Raw] | UnsetType | None = UNSET
 
 
 _HEADER = msgspec.json.Decoder(_Header)
-_RAWS = msgspec.json.Decoder(list[Raw] | None)
 
 
 @cache
 def _decoder(struct: type[KubeObject]) -> msgspec.json.Decoder[Any]:
     return msgspec.json.Decoder(struct)
-
-
-@cache
-def _list_decoder(struct: type[KubeObject]) -> msgspec.json.Decoder[Any]:
-    return msgspec.json.Decoder(list[struct])  # type: ignore[valid-type]  # a type that is a value
 
 
 def _of_kind(raw: Raw, kind: Kind) -> KubeObject | None:
@@ -150,8 +145,8 @@ class DocumentReader:
             self.read(origin, msgspec.json.decode(raw), api_version, kind)
             return
         api_version, kind = header.api_version or api_version, header.kind or kind
-        if kind.endswith("List") and header.items:
-            self._read_raw_items(origin, header.items, api_version, kind)
+        if kind.endswith("List") and header.items is not UNSET:
+            self._read_raw_items(origin, header.items or [], api_version, kind)
         elif known := kinds.known(api_version, kind):
             try:
                 obj = _decoder(known.struct).decode(raw)
@@ -175,11 +170,13 @@ class DocumentReader:
                 obj = unread_fields.with_digest(obj, msgspec.json.decode(raw))
         self.add(origin, self._parts.share(obj), kind)
 
-    def _read_raw_items(self, origin: Origin, items: Raw, api_version: str, kind: str) -> None:
+    def _read_raw_items(
+        self, origin: Origin, items: list[Raw], api_version: str, kind: str
+    ) -> None:
         api_version, kind = _item_kind(api_version, kind)
         known = kinds.known(api_version, kind)
         try:
-            objects = _list_decoder(known.struct).decode(items) if known else None
+            objects = list(map(_decoder(known.struct).decode, items)) if known else None
         except msgspec.ValidationError:
             objects = None  # At least one item is invalid: read each by itself.
         checks = self._validate != "ignore" or kind in ROLLED_OUT
@@ -188,11 +185,7 @@ class DocumentReader:
             for i, obj in enumerate(objects):
                 self.add(origin.of_item(i), self._parts.share(obj), known)
             return
-        try:
-            raws = _RAWS.decode(items)
-        except msgspec.ValidationError:
-            raise ManifestError(f"{origin}, items: must be a list") from None
-        for i, raw in enumerate(raws or ()):
+        for i, raw in enumerate(items):
             self.read_raw(origin.of_item(i), raw, api_version, kind)
 
     def read(self, origin: Origin, document: object, api_version: str = "", kind: str = "") -> None:
