@@ -98,7 +98,24 @@ def test_figures_equal_a_recount():
     assert result.pending_count == sum(not p.node_name for p in pods) == len(sim.pending)
     assert {packing.name for packing in result.nodes} == there
     for packing in result.nodes:
-        assert packing.pods == sum(p.node_name == packing.name for p in pods)
+        mine = [p for p in pods if p.node_name == packing.name]
+        assert packing.pods == len(mine)
+        assert packing.requested["cpu"] == sum(requests.requested(p)["cpu"] for p in mine)
+        assert packing.new == [p.key for p in mine], "none of them was created with its node"
+    assert result.placements == sim.placements
+    assert result.placed == [p.key for p in sim.cluster.all(Pod) if p.node_name]
+
+
+def test_pods_by_how_they_came_to_their_node():
+    ended = pod("ended", nodeName="n") | {"status": {"phase": "Succeeded"}}
+    gated = pod("gated", schedulingGates=[{"name": "wait"}])
+    sim = Simulation([node("n"), pod("given", nodeName="n"), ended, pod("new"), gated])
+    sim.run()
+    result = sim.result
+    assert (result.placed, result.already_running) == (["default/new"], ["default/given"])
+    assert result.gated == ["default/gated"]
+    (packing,) = result.nodes
+    assert (packing.pods, packing.new) == (2, ["default/new"])
 
 
 def test_fragmentation_is_room_where_a_typical_pod_does_not_fit():

@@ -85,6 +85,10 @@ class Recorder:
         """How many pods have no node."""
         return len(self._pods) - self.running
 
+    def pods(self) -> Iterable[RecordedPod]:
+        """The pods that have not ended, oldest first."""
+        return self._pods.values()
+
     def placements(self) -> list[Placement]:
         """Every pod that was ever created: those that have ended first."""
         return [

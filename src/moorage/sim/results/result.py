@@ -24,7 +24,6 @@ from moorage.api.requests import PODS
 from moorage.expansion.refusals import Refusal
 from moorage.sim.outcomes import PodEviction
 from moorage.sim.results import spread
-from moorage.sim.results.device_usage import DeviceUsage
 from moorage.sim.results.samples import QUEUES, Sample
 from moorage.sim.results.spread import SpreadViolation
 
@@ -380,9 +379,21 @@ class Result:
 
 def collect(simulation: "Simulation", recorder: "Recorder") -> Result:
     """The result of a simulation as it stands now."""
-    pods, nodes = dict(simulation.cluster.by_key(Pod)), list(simulation.cluster.all(Node))
+    pods, nodes = simulation.cluster.by_key(Pod), list(simulation.cluster.all(Node))
     given = recorder.given_with_node
-    on_node = {key: pod for key, pod in pods.items() if pod.spec.node_name}
+    placements: dict[str, str | None] = {}
+    placed, already_running, gated = [], [], []
+    # One pass: there may be a million pods, and reading one again from memory takes long.
+    for key, pod in pods.items():
+        spec = pod.spec
+        placements[key] = spec.node_name or None
+        if not spec.node_name:
+            if spec.scheduling_gates:
+                gated.append(key)
+        elif key not in given:
+            placed.append(key)
+        elif not pod.is_terminal:
+            already_running.append(key)
     evictions, rows = simulation.evictions, recorder.usage.rows
     preemptions = [
         Disruption(pod=each.pod, node=each.node, at=each.at, cause=PREEMPTION, by=each.by)
@@ -390,16 +401,14 @@ def collect(simulation: "Simulation", recorder: "Recorder") -> Result:
     ]
     return Result(
         seconds=simulation.now,
-        placements=simulation.placements,
+        placements=placements,
         devices=_devices(simulation.cluster.all(ResourceClaim)),
         pending_pods=simulation.pending,
         held_back=simulation.held_back,
         refused=simulation.refusals,
-        placed=[key for key in on_node if key not in given],
-        already_running=[
-            key for key, pod in on_node.items() if key in given and not pod.is_terminal
-        ],
-        gated=[key for key, pod in pods.items() if pod.spec.scheduling_gates and not pod.node_name],
+        placed=placed,
+        already_running=already_running,
+        gated=gated,
         created=recorder.created,
         bound=len(recorder.waits),
         ended=recorder.ended,
@@ -411,9 +420,7 @@ def collect(simulation: "Simulation", recorder: "Recorder") -> Result:
         evictions=evictions,
         disruptions=sorted([*preemptions, *recorder.disruptions], key=lambda each: each.at),
         # A deleted node that is created again keeps its row.
-        nodes=_node_uses(
-            sorted(nodes, key=lambda n: rows[n.name]), on_node, given, recorder.devices
-        ),
+        nodes=_node_uses(sorted(nodes, key=lambda n: rows[n.name]), recorder),
         samples=(samples := recorder.until_now()),
         peaks={name: recorder.peak(name) for sample in samples for name in sample.offered},
         rows=list(recorder.usage.names),
@@ -443,9 +450,8 @@ def _devices(claims: Iterable[ResourceClaim]) -> dict[str, list[PodDevice]]:
     return found
 
 
-def _node_uses(
-    nodes: Iterable[Node], pods: Mapping[str, Pod], given: set[str], devices: DeviceUsage
-) -> list[NodeUse]:
+def _node_uses(nodes: Iterable[Node], recorder: "Recorder") -> list[NodeUse]:
+    devices, given = recorder.devices, recorder.given_with_node
     found = {
         node.name: NodeUse(
             node.name,
@@ -454,15 +460,14 @@ def _node_uses(
         )
         for node in nodes
     }
-    for key, pod in pods.items():
-        use = found.get(pod.spec.node_name)
-        if use is None or pod.is_terminal:
+    for pod in recorder.pods():
+        if (use := found.get(pod.node)) is None:
             continue
         requested = use.requested
-        for name, amount in requests.counted(pod).items():
+        for name, amount in pod.amounts.items():
             requested[name] += amount
-        if key not in given:
-            use.new.append(key)
+        if pod.key not in given:
+            use.new.append(pod.key)
     return list(found.values())
 
 
