@@ -64,3 +64,16 @@ def test_conditions_are_shared_one_by_one(tmp_path):
     assert one.status.conditions[0] is two.status.conditions[0]
     assert one.status.conditions[1].type is two.status.conditions[1].type
     assert [one, two] == msgspec.convert(documents, list[Pod])
+
+
+def test_volumes_are_shared_unless_one_has_a_generated_name(tmp_path):
+    files = {"name": "files", "configMap": {"name": "files"}}
+    token = {"name": "kube-api-access-x2x4z", "projected": {}}
+    documents = [
+        *(document(name, volumes=[files]) for name in ("one", "two")),
+        *(document(name, volumes=[files, token]) for name in ("three", "four")),
+    ]
+    one, two, three, four = load(tmp_path, *documents)
+    assert one.spec.volumes is two.spec.volumes
+    assert three.spec.containers is four.spec.containers
+    assert [one, two, three, four] == msgspec.convert(documents, list[Pod])

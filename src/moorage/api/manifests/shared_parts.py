@@ -11,9 +11,12 @@ import msgspec
 from msgspec.structs import replace
 
 from moorage.api.meta import Condition, KubeObject
-from moorage.api.pod import Pod, PodSpec, PodStatus
+from moorage.api.pod import Pod, PodSpec, PodStatus, Volume
 
 _encode = msgspec.msgpack.Encoder().encode
+
+# The volume that an API server adds last has a generated name, so no other pod has equal volumes.
+_TOKEN_VOLUME = "kube-api-access-"
 
 
 class SharedParts:
@@ -60,13 +63,14 @@ class SharedParts:
                 annotations=annotations,
                 owner_references=owners,
             ),
-            spec=replace(
-                shared,
-                node_name=first(node, node),
-                volumes=volumes and self._tuples.setdefault(_encode(volumes), volumes),
-            ),
+            spec=replace(shared, node_name=first(node, node), volumes=self._volumes(volumes)),
             status=self._status(status, first(started_at, started_at)),
         )
+
+    def _volumes(self, volumes: tuple[Volume, ...]) -> tuple[Volume, ...]:
+        if not volumes or volumes[-1].name.startswith(_TOKEN_VOLUME):
+            return volumes
+        return self._tuples.setdefault(_encode(volumes), volumes)  # type: ignore[no-any-return]
 
     def _status(self, status: PodStatus, start_time: str | None) -> PodStatus:
         conditions = status.conditions
