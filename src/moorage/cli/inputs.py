@@ -39,12 +39,13 @@ def cluster(paths: "Iterable[str]") -> "Manifest":
     gc.set_threshold(*garbage.THRESHOLDS)
     paths = list(paths)
     size = sum(map(_size, paths))
-    with StatusLine("reading") as status:
+    with StatusLine("reading") as status, garbage.not_collected():
         if size > LARGE_BYTES:
             status.say_at_once(f"{size / 1e6:,.0f} MB")
         found = manifests.load(paths, validate(), fetch)
-    if size > LARGE_BYTES:
-        gc.freeze()  # The objects live as long as the command: looking at them again takes long.
+        if size > LARGE_BYTES:
+            # The objects live as long as the command: looking at them takes long, even once.
+            gc.freeze()
     found.objects, note = node_defaults.complete(found.objects)
     found.notes += [note] if note else []
     cautions.assume_priorities(found)
