@@ -11,16 +11,10 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from moorage import plugin as mp
-from moorage.plugins.default_preemption.results import (
-    HELPS,
-    UNTRIED,
-    VIOLATIONS,
-    DryRunResults,
-    figures,
-)
+from moorage.plugins.default_preemption.results import REJECTED, DryRunResults, Figures, figures
+from moorage.plugins.default_preemption.sorted_pods import Ints
 
 # Up to so many rows are tried one by one, without array operations.
 FEW = 8
@@ -56,18 +50,18 @@ def find(
     while start < len(rows):
         visited = rows[start : start + size]
         start, size = start + size, 2 * size
-        codes = results.codes[visited]
-        untried = visited[codes == UNTRIED]
-        if len(untried):
-            dry_run(untried)
-            codes = results.codes[visited]
-        found = visited[codes == HELPS]
-        if not results.has_violations:
+        ranks = results.ranks[visited]
+        if ranks.min() < 0:
+            dry_run(visited[ranks < 0])
+            ranks = results.ranks[visited]
+        helps = ranks < REJECTED
+        found, harmful_from = visited[helps], results.harmful
+        if harmful_from == len(results.figures):
             harmless = _appended(harmless, found[: needed - len(harmless)])
             if len(harmless) == needed:
                 break
             continue
-        violates = results.figures[VIOLATIONS][found] > 0
+        violates = ranks[helps] >= harmful_from
         end = _end(violates, len(harmless), len(harmful), needed)
         harmless = _appended(harmless, found[:end][~violates[:end]])
         harmful = _appended(harmful, found[:end][violates[:end]])
@@ -99,30 +93,27 @@ class Choice(NamedTuple):
 
 def choose_row(rows: mp.RowArray, results: DryRunResults) -> Choice:
     """The best of some rows, all of which are candidates."""
-    return _best(results.figures.take(rows, axis=1))
+    return _best(results.ranks[rows], results.figures)
 
 
 def choose(candidates: Sequence[mp.Candidate]) -> Choice:
     """The best of candidates whose victims a reviewer may have changed."""
-    return _best(np.array([figures(each) for each in candidates], dtype=np.float64).T)
+    found = [figures(each) for each in candidates]
+    distinct = sorted(set(found))
+    return _best(np.array([distinct.index(each) for each in found]), distinct)
 
 
-def _best(compared: NDArray[np.float64]) -> Choice:
-    if compared.shape[1] == 1:
+def _best(ranks: Ints, compared: Sequence[Figures]) -> Choice:
+    """The first candidate of the best rank; `compared` are the figures of every rank."""
+    if len(ranks) == 1:
         return Choice(0, ONLY)
-    left: mp.RowArray | None = None  # All of them.
-    count = compared.shape[1]
-    # Most often candidates are equal in nearly all criteria.
-    differs = (compared != compared[:, :1]).any(axis=1)
-    for criterion in differs.nonzero()[0].tolist():
-        line = compared[criterion]
-        found = line if left is None else line[left]
-        best = found == found[found.argmin()]
-        number = int(np.count_nonzero(best))
-        if number < count:
-            left, count = best.nonzero()[0] if left is None else left[best], number
-            if number == 1:
-                return Choice(int(left[0]), REASONS[criterion])
-    first, others = 0 if left is None else int(left[0]), count - 1
-    text = "another" if others == 1 else f"{others} others"
-    return Choice(first, TIE.format(others=text))
+    position = int(ranks.argmin())
+    best = ranks.item(position)
+    others = ranks[ranks != best]
+    ties = len(ranks) - len(others) - 1
+    if ties:
+        text = "another" if ties == 1 else f"{ties} others"
+        return Choice(position, TIE.format(others=text))
+    # Of all others, the next best is equal in the most criteria.
+    pairs = zip(compared[best], compared[int(others.min())], strict=True)
+    return Choice(position, REASONS[[one != other for one, other in pairs].index(True)])

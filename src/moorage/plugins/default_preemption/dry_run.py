@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from moorage import plugin as mp
 from moorage.plugins.default_preemption import victims
-from moorage.plugins.default_preemption.results import OFFSET, BlockVictims, DryRunResults
+from moorage.plugins.default_preemption.results import OFFSET, BlockVictims, DryRunResults, Figures
 from moorage.plugins.default_preemption.sorted_pods import Ints, SortedPods
 from moorage.plugins.disruption_budgets import Budgets, Violated
 
@@ -92,26 +92,22 @@ class PreemptionDryRun:
             results.record(row, victims.none_needed(self.table.name(row)))
         places = np.flatnonzero(found)
         rows, victim = self.rows[places], victim[places]
-        self._record_figures(results, rows, victim, self.violating[places])
         block = BlockVictims(self.table, self.pods, victim, places, self.violated)
-        results.record_block(rows, block)
+        results.record_block(rows, self._figures(rows, victim, self.violating[places]), block)
 
-    def _record_figures(
-        self, results: DryRunResults, rows: mp.RowArray, victim: Matrix, violating: Matrix
-    ) -> None:
-        """Store what candidates are compared by."""
+    def _figures(self, rows: mp.RowArray, victim: Matrix, violating: Matrix) -> list[Figures]:
+        """What candidates are compared by."""
         width = victim.shape[1]
         priorities = self.pods.priorities[rows, :width]
         # The first victim is the most important one.
         top = priorities[np.arange(len(rows)), victim.argmax(axis=1)]
         on_top = victim & (priorities == top[:, None])
         started_at = np.where(on_top, self.pods.started_at[rows, :width], np.inf)
-        violations = (victim & violating).sum(axis=1)
-        results.has_violations = results.has_violations or bool(violations.any())
-        results.figures[:, rows] = (
-            violations,
+        columns = (
+            (victim & violating).sum(axis=1),
             top,
             np.where(victim, priorities + OFFSET, 0).sum(axis=1),
             victim.sum(axis=1),
             -started_at.min(axis=1, initial=np.inf),
         )
+        return [*zip(*[column.tolist() for column in columns], strict=True)]

@@ -1,11 +1,14 @@
 """Results of dry runs, per row, cached per template until the row changes.
 
-The figures that candidates are compared by are columns, so that comparing thousands of candidates
-takes a few array operations. The victims themselves are looked up for the chosen node only.
+Candidates are compared by their rank among the distinct figures that were found, so that the best
+of thousands takes one array operation. The victims themselves are looked up for the chosen node
+only.
 """
 
+from bisect import bisect_left
 from collections import Counter
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
+from itertools import compress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,10 +19,9 @@ from moorage.plugins.default_preemption import sorted_pods, victims
 from moorage.plugins.default_preemption.sorted_pods import Ints, SortedPods
 from moorage.plugins.disruption_budgets import Budgets, Violated
 
-# The codes of rows where preemption helps, and of those for which there is no result.
-HELPS, UNTRIED = 0, -1
-# The line of figures with the number of violated budgets.
-VIOLATIONS = 0
+# Instead of a rank: of rows without a result, and the smallest of those where preemption
+# does not help.
+UNTRIED, REJECTED = -1, 1 << 32
 # Instead of a block's index, for a row that was tried by itself.
 NO_BLOCK = -1
 MOST_BLOCKS = 64
@@ -29,6 +31,11 @@ OFFSET = 1 << 31
 CACHE_BYTES = 16 << 20
 BYTES_PER_ROW = 60
 FEWEST_CACHED = 16
+
+# What candidates are compared by, less being better: violations, top priority, sum of priorities,
+# number of victims, and the earliest start of those with the top priority, negated.
+Figures = tuple[float, float, float, float, float]
+HARMFUL = (1.0,)
 
 
 class BlockVictims(NamedTuple):
@@ -43,77 +50,101 @@ class BlockVictims(NamedTuple):
 
     def candidate(self, row: int, i: int) -> mp.Candidate:
         """The candidate of a row, which is the i-th of these."""
-        placed = self.pods.placed[row]
-        leaving = [placed[place].pod for place in np.flatnonzero(self.chosen[i]).tolist()]
-        violated = self.violated[int(self.places[i])]
-        return victims.candidate(self.table.name(row), leaving, violated)
+        leaving = compress(self.pods.placed[row], self.chosen[i].tolist())
+        violated = self.violated[self.places.item(i)]
+        return victims.candidate(self.table.names[row], [each.pod for each in leaving], violated)
 
 
 class DryRunResults:
     """See the module."""
 
     def __init__(self, capacity: int) -> None:
-        # HELPS, UNTRIED, or an index into the statuses.
-        self.codes: Ints = np.full(capacity, UNTRIED, dtype=np.int64)
-        # What candidates are compared by, a line each, as in `figures`.
-        self.figures: NDArray[np.float64] = np.zeros((5, capacity))
-        # Whether any of them violates a disruption budget.
-        self.has_violations = False
+        # The rank of a candidate, UNTRIED, or REJECTED and an index into the statuses.
+        self.ranks: Ints = np.full(capacity, UNTRIED, dtype=np.int64)
+        # The figures of every rank, the best first. Rows that had some may have changed since.
+        self.figures: list[Figures] = []
         # The victims: of a row that was tried by itself, or of a block of rows.
         self._candidates: dict[int, mp.Candidate] = {}
         self.blocks: list[BlockVictims] = []
         self._block_of: Ints = np.full(capacity, NO_BLOCK)
         self._index_in_block: Ints = np.zeros(capacity, dtype=np.int64)
-        self._statuses: list[mp.Status] = [mp.SUCCESS]
+        self._statuses: list[mp.Status] = []
         self._code_of: dict[mp.Status, int] = {}
 
     def forget(self, rows: set[int]) -> None:
         """Drop the results of these rows."""
         if len(rows) <= mp.FEW_ROWS:
             for row in rows:
-                self.codes[row] = UNTRIED
+                self.ranks[row] = UNTRIED
         else:
-            self.codes[list(rows)] = UNTRIED
+            self.ranks[list(rows)] = UNTRIED
 
     def candidate(self, row: int) -> mp.Candidate:
         """The victims on a row where preemption helps."""
-        block = int(self._block_of[row])
+        block = self._block_of.item(row)
         if block == NO_BLOCK:
             return self._candidates[row]
-        return self.blocks[block].candidate(row, int(self._index_in_block[row]))
+        return self.blocks[block].candidate(row, self._index_in_block.item(row))
+
+    @property
+    def harmful(self) -> int:
+        """From which rank on candidates violate disruption budgets."""
+        return bisect_left(self.figures, HARMFUL)
 
     def record(self, row: int, outcome: mp.Candidate | mp.Status) -> None:
         """Store the result of one row."""
         if isinstance(outcome, mp.Status):
-            self.codes[row] = self._code(outcome)
+            self.ranks[row] = self._code(outcome)
             return
-        self.codes[row] = HELPS
+        found = figures(outcome)
+        self._add_figures((found,))
+        self.ranks[row] = bisect_left(self.figures, found)
         self._candidates[row] = outcome
         self._block_of[row] = NO_BLOCK
-        self.figures[:, row] = figures(outcome)
-        self.has_violations = self.has_violations or outcome.violations > 0
 
     def record_rejected(self, rows: mp.RowArray, status: mp.Status) -> None:
         """Store the result of rows where preemption does not help."""
-        self.codes[rows] = self._code(status)
+        self.ranks[rows] = self._code(status)
 
-    def record_block(self, rows: mp.RowArray, found: BlockVictims) -> None:
-        """Store the victims of rows where preemption helps; their figures are stored already."""
-        self.codes[rows] = HELPS
+    def record_block(
+        self, rows: mp.RowArray, found: Sequence[Figures], leaving: BlockVictims
+    ) -> None:
+        """Store the figures and the victims of rows where preemption helps."""
+        distinct = dict.fromkeys(found)
+        self._add_figures(distinct)
+        rank_of = {each: bisect_left(self.figures, each) for each in distinct}
+        self.ranks[rows] = [rank_of[each] for each in found]
         self._block_of[rows] = len(self.blocks)
         self._index_in_block[rows] = np.arange(len(rows))
-        self.blocks.append(found)
+        self.blocks.append(leaving)
 
     def rejections(self, rows: mp.RowArray) -> Counter[mp.Status]:
         """Why preemption does not help on these rows, with the number of rows."""
-        codes, counts = np.unique(self.codes[rows], return_counts=True)
+        ranks = self.ranks[rows]
+        codes, counts = np.unique(ranks[ranks >= REJECTED] - REJECTED, return_counts=True)
         found = zip(codes.tolist(), counts.tolist(), strict=True)
-        return Counter({self._statuses[code]: n for code, n in found if code != HELPS})
+        return Counter({self._statuses[code]: n for code, n in found})
+
+    def _add_figures(self, found: Iterable[Figures]) -> None:
+        """Give a rank to figures that have none, and a higher one to those behind them."""
+        known = self.figures
+        new, places = [], []
+        for each in sorted(found):
+            place = bisect_left(known, each)
+            if place == len(known) or known[place] != each:
+                new.append(each)
+                places.append(place)
+        if not new:
+            return
+        helps = (self.ranks > UNTRIED) & (self.ranks < REJECTED)
+        ranks = self.ranks[helps]
+        self.ranks[helps] = ranks + np.searchsorted(places, ranks, side="right")
+        self.figures = sorted(known + new)
 
     def _code(self, status: mp.Status) -> int:
         code = self._code_of.get(status)
         if code is None:
-            code = self._code_of[status] = len(self._statuses)
+            code = self._code_of[status] = REJECTED + len(self._statuses)
             self._statuses.append(status)
         return code
 
@@ -135,12 +166,8 @@ class Candidates(Sequence[mp.Candidate]):
         return self._results.candidate(int(self._rows[index]))
 
 
-def figures(candidate: mp.Candidate) -> tuple[int, int, int, int, float]:
-    """What a candidate is compared by, where less is better.
-
-    Violations, top priority, sum of priorities, number of victims, and the earliest start of those
-    with the top priority, negated.
-    """
+def figures(candidate: mp.Candidate) -> Figures:
+    """What a candidate is compared by."""
     leaving = candidate.victims
     total = sum(victim.priority + OFFSET for victim in leaving)
     highest = max(victim.priority for victim in leaving)
@@ -174,8 +201,10 @@ class TemplateResults:
         pods, nominations = self._pods.take(), self._nominations.take()
         capacity = self.cluster.table.capacity
         is_known = stamp is not None and stamp == self._stamp
-        # With too many blocks, most of what is kept belongs to rows that have changed since.
-        is_outgrown = len(self.results.blocks) > MOST_BLOCKS or len(self.results.codes) != capacity
+        results = self.results
+        # With too many of either, most of what is kept belongs to rows that have changed since.
+        is_outgrown = len(results.blocks) > MOST_BLOCKS or len(results.figures) > 2 * capacity
+        is_outgrown = is_outgrown or len(results.ranks) != capacity
         if not is_known or pods is None or nominations is None or (pods and is_outgrown):
             self.results = DryRunResults(capacity)
         else:
