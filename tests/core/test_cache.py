@@ -120,6 +120,25 @@ def test_an_added_pod_is_updated(rig):
     assert (rig.state, rig.cpu()) == (("n1", False), {"n1": 2000, "n2": 0})
 
 
+TERMINATING = replace(POD, metadata=replace(POD.metadata, deletion_timestamp="2026-01-01T00:00Z"))
+
+
+@pytest.mark.parametrize(
+    ("changed", "is_equal"),
+    [
+        pytest.param(POD, True, id="nothing"),
+        pytest.param(replace(POD, status=replace(POD.status, phase="Running")), True, id="phase"),
+        pytest.param(TERMINATING, True, id="deletion timestamp"),
+        pytest.param(make_pod("p", requests={"cpu": "2"}), False, id="requests"),
+        pytest.param(make_pod("p", requests={"cpu": "1"}, labels={"a": "b"}), False, id="labels"),
+    ],
+)
+def test_an_update_reports_whether_the_pod_is_equal_in_what_templates_read(rig, changed, is_equal):
+    rig.cache.add(on("n1"))
+    assert rig.cache.update(on("n1", changed)) is is_equal
+    assert rig.cache.update(on("n2", changed)) is False
+
+
 def test_unknown_and_assumed_pods_cannot_be_updated(rig):
     with pytest.raises(CacheError, match="is not added to scheduler cache, so cannot be updated"):
         rig.cache.update(on("n1"))

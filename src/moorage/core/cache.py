@@ -140,9 +140,12 @@ class Cache:
         self._place(pod, cached, ADD)
         return assumed
 
-    def update(self, pod: Pod) -> None:
-        """A pod that is on a node changed."""
-        self._place(pod, self.pods.get(pod.uid), UPDATE)
+    def update(self, pod: Pod) -> bool:
+        """A pod that is on a node changed; returns whether it is equal in all that templates read.
+
+        It most often is: a condition changed, or the pod is terminating.
+        """
+        return self._place(pod, self.pods.get(pod.metadata.uid), UPDATE)
 
     def remove(self, uid: str) -> Cached | None:
         """A pod is gone from its node; None if it is not known."""
@@ -168,7 +171,7 @@ class Cache:
                 return
             yield self.pods[uid]
 
-    def _place(self, pod: Pod, before: Cached | None, event: str) -> None:
+    def _place(self, pod: Pod, before: Cached | None, event: str) -> bool:
         known = ABSENT if before is None else before.state
         state = CACHE_TRANSITIONS.get((known, event))
         if state is None:
@@ -180,10 +183,12 @@ class Cache:
             template = self._templates.of(pod)
             self._table.add_pod(node, pod, template.usage)
             self.pods[pod.metadata.uid] = Cached(pod, node, template, state)
-            return
+            return False
         # In place: when a binding is confirmed, most often nothing else changes.
-        alike, template = _is_alike(pod, before.pod), before.template
-        if not alike or not (pod.status is before.pod.status or _has_same_usage(pod, before.pod)):
+        was, template = before.pod, before.template
+        alike = _is_alike(pod, was)
+        is_equal = alike and (pod.status is was.status or _has_same_usage(pod, was))
+        if not is_equal:
             template = self._templates.of(pod)
             # With the same spec and labels, only a resize makes another usage.
             alike = alike and template.usage.has_same_requests(before.template.usage)
@@ -191,6 +196,7 @@ class Cache:
         if known != ADDED:
             self._not_assumed(before)
         before.pod, before.template, before.state = pod, template, state
+        return is_equal
 
     def _drop(self, cached: Cached | None, event: str) -> Cached | None:
         if cached is None:

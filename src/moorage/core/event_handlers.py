@@ -50,6 +50,7 @@ class EventHandlers:
         self._groups = state.cluster.pod_groups
         self._bindings = bindings
         self._preemptions = preemptions
+        self._unobserved_victims = preemptions.unobserved
         # The last observed version of deleted pods, by UID.
         self._gone: dict[str, int] = {}
 
@@ -109,16 +110,20 @@ class EventHandlers:
 
     def _pod_present(self, new: Pod, now: float) -> None:
         key, meta, node = new.key, new.metadata, new.spec.node_name
-        old = self._pods.get(key)
-        if meta.uid in self._gone and version(new) <= self._gone[meta.uid] != NO_VERSION:
+        uid, old = meta.uid, self._pods.get(key)
+        if uid in self._gone and version(new) <= self._gone[uid] != NO_VERSION:
             return
-        if old is not None and old is not new:
-            if is_older(new, old):
+        old_node = ""
+        if old is not None:
+            old_node = old.spec.node_name
+            if old is new:
+                pass
+            elif is_older(new, old):
                 return
-            if old.metadata.uid != meta.uid:
+            elif old.metadata.uid != uid:
                 self._pod_gone(old, now)
                 old = None
-            elif old.spec.node_name and not node:
+            elif old_node and not node:
                 return  # A pod never loses its node, so this is an older version.
         if new.status.phase in TERMINAL_PHASES:
             # It uses nothing of its node any more, whatever else happens to the object.
@@ -127,11 +132,11 @@ class EventHandlers:
                 self._pod_gone(old, now)
             return
         self._pods[key] = new
-        if meta.deletion_timestamp is not None:
-            self._preemptions.leaves(new.uid, now)
+        if uid in self._unobserved_victims and meta.deletion_timestamp is not None:
+            self._preemptions.leaves(uid, now)
         if old is None:
             self._pod_new(key, new, now)
-        elif old.spec.node_name:
+        elif old_node:
             self._assigned_changed(old, new, now)
         elif node:
             self._assigned(key, new, now)
@@ -164,7 +169,10 @@ class EventHandlers:
             self._queue.move_all(updates.ASSIGNED_POD_DELETE, assumed, None, now)
 
     def _assigned_changed(self, old: Pod, new: Pod, now: float) -> None:
-        self._cache.update(new)
+        claims, claims_now = old.status.resource_claim_statuses, new.status.resource_claim_statuses
+        if self._cache.update(new) and claims == claims_now:
+            self._queue.move_all(updates.ASSIGNED_POD_UPDATE, old, new, now)
+            return
         for event in updates.pod_update(old, new):
             self._queue.move_all(event, old, new, now)
 

@@ -25,10 +25,11 @@ class GroupCache(Cache):
             self._groups.place(placed)
         return placed
 
-    def _place(self, pod: Pod, before: Cached | None, event: str) -> None:
-        super()._place(pod, before, event)
+    def _place(self, pod: Pod, before: Cached | None, event: str) -> bool:
+        is_equal = super()._place(pod, before, event)
         if pod.spec.scheduling_group is not None:
             self._groups.place(pod)
+        return is_equal
 
     def _drop(self, cached: Cached | None, event: str) -> Cached | None:
         dropped = super()._drop(cached, event)

@@ -33,6 +33,7 @@ DISRUPTION_TARGET = "DisruptionTarget"
 BY_SCHEDULER = "PreemptionByScheduler"
 ACCOMMODATES = "preempting to accommodate a higher priority"
 IN_MEMORY = " (in kube-scheduler memory)."
+PREEMPTION = Purpose.PREEMPTION  # The attribute of an Enum is looked up slowly.
 
 
 class PreemptionStage(Enum):
@@ -51,6 +52,7 @@ class Preemption(Struct, eq=False):
 
     number: int
     pod: Pod
+    key: str
     node: str
     plugin: str
     profile: Profile
@@ -94,8 +96,8 @@ class Preemptions:
         self._last_number = 0
         self._in_progress: dict[int, Preemption] = {}
         self._evictions: dict[str, VictimEviction] = {}
-        # Victims that are not observed terminating, with the preemptions that wait for it.
-        self._unobserved: dict[str, list[Preemption]] = {}
+        # Victims that are not observed terminating, by UID, with the preemptions that wait for it.
+        self.unobserved: dict[str, list[Preemption]] = {}
         # How many preemptions gate each pod, by UID.
         self._gating: dict[str, int] = {}
 
@@ -125,6 +127,7 @@ class Preemptions:
         preemption = Preemption(
             self._last_number,
             pod,
+            key,
             node,
             plugin,
             profile,
@@ -168,7 +171,7 @@ class Preemptions:
                 if preemption not in self._evictions[uid].waiting:
                     raise InvariantError(f"no preemption waits for the eviction of {uid}")
             for uid in preemption.unobserved:
-                if preemption not in self._unobserved[uid]:
+                if preemption not in self.unobserved[uid]:
                     raise InvariantError(f"no preemption waits until {uid} is terminating")
         for uid, eviction in self._evictions.items():
             if not any(uid in each.evicting for each in eviction.waiting):
@@ -178,7 +181,10 @@ class Preemptions:
 
     def _clear_nominations(self, preemption: Preemption) -> None:
         """Clear nominations of pods of lower priority, which may not fit on the node any more."""
-        for nomination in self._state.nominator.on(preemption.node):
+        nominator, node = self._state.nominator, preemption.node
+        if node not in nominator.by_node:
+            return
+        for nomination in nominator.on(node):
             other = self._state.pods.get(nomination.key)
             if (
                 other is not None
@@ -188,7 +194,7 @@ class Preemptions:
             ):
                 preemption.clearing.add(other.uid)
                 patch = PatchPodStatus(PodRef.of(other), nominated_node_name="")
-                self._outbox.add(patch, Purpose.PREEMPTION, f"{preemption.number} {other.uid}")
+                self._outbox.add(patch, PREEMPTION, f"{preemption.number} {other.uid}")
 
     def _step(self, preemption: Preemption, now: float) -> None:
         """Go on as far as possible."""
@@ -210,18 +216,19 @@ class Preemptions:
         preemption.stage = OVER
         del self._in_progress[preemption.number]
         for uid in preemption.unobserved:
-            self._unobserved[uid].remove(preemption)
+            self.unobserved[uid].remove(preemption)
         self._ungate(preemption, now)
         if preemption.has_failed or preemption.victim_failed:
             self._state.queue.activate([preemption.pod], now)
 
     def leaves(self, uid: str, now: float) -> None:
         """A pod is observed terminating, or gone; called before that requeues other pods."""
-        for preemption in self._unobserved.pop(uid, ()):
+        for preemption in self.unobserved.pop(uid, ()):
             preemption.unobserved.discard(uid)
             if not preemption.unobserved and preemption.stage is not FIRST:
                 self._ungate(preemption, now)
-            self._step(preemption, now)
+            if not preemption.evicting:
+                self._step(preemption, now)
 
     def _ungate(self, preemption: Preemption, now: float) -> None:
         """Let the plugin gate the pod no longer, unless it has another preemption."""
@@ -271,7 +278,7 @@ class Preemptions:
         if pod is None:
             return  # Gone or terminating, for whatever reason.
         eviction = self._evictions.get(uid)
-        if eviction is None and uid not in self._unobserved:
+        if eviction is None and uid not in self.unobserved:
             if self._bindings.preempt(pod, preemption.plugin):
                 self._report(pod, PodRef.of(pod), preemption, now, IN_MEMORY)
                 return
@@ -291,7 +298,7 @@ class Preemptions:
                 generation = victim.metadata.generation
                 condition = structs.replace(condition, observed_generation=generation)
             request = PatchPodStatus(ref, condition=condition)
-        self._outbox.add(request, Purpose.PREEMPTION, ref.uid)
+        self._outbox.add(request, PREEMPTION, ref.uid)
         return VictimEviction(victim, ref, preemption, is_patched)
 
     def _is_on_node(self, victim: Pod, preemption: Preemption) -> bool:
@@ -311,7 +318,7 @@ class Preemptions:
 
     def _wait_until_terminating(self, uid: str, preemption: Preemption) -> None:
         preemption.unobserved.add(uid)
-        self._unobserved.setdefault(uid, []).append(preemption)
+        self.unobserved.setdefault(uid, []).append(preemption)
 
     def _victim_completed(
         self, uid: str, eviction: VictimEviction, outcome: Outcome, now: float
@@ -319,13 +326,13 @@ class Preemptions:
         by, done = eviction.by, isinstance(outcome, Done)
         leaves = done and self._in_the_way(eviction.victim, by) is not None
         if leaves:
-            if uid not in self._unobserved:
+            if uid not in self.unobserved:
                 # An outdated list hid the victim meanwhile, and another one showed it again.
                 for preemption in eviction.waiting:
                     self._wait_until_terminating(uid, preemption)
             if not eviction.is_patched:
                 eviction.is_patched = True
-                self._outbox.add(DeletePod(eviction.ref), Purpose.PREEMPTION, uid)
+                self._outbox.add(DeletePod(eviction.ref), PREEMPTION, uid)
                 return
         if done and eviction.is_patched:
             self._report(eviction.victim, eviction.ref, by, now)
@@ -343,11 +350,16 @@ class Preemptions:
 
     def _report(self, victim: Pod, ref: PodRef, by: Preemption, now: float, how: str = "") -> None:
         """Record the preemption of a victim, and emit an Event."""
-        pod, node = by.pod, by.node
-        key, uid = pod.key, pod.metadata.uid
-        self._journal.add(
-            Preempted(at=now, pod=victim.key, uid=ref.uid, node=node, by=key, by_uid=uid)
+        pod = by.pod
+        fact = Preempted(
+            at=now,
+            pod=victim.key,
+            uid=ref.uid,
+            node=by.node,
+            by=by.key,
+            by_uid=pod.metadata.uid,
         )
+        self._journal.add(fact)
         reporter, note = pod.spec.scheduler_name, by.note + how
         self._outbox.add(EmitEvent(ref, "Normal", "Preempted", "Preempting", note, reporter))
 

@@ -118,16 +118,21 @@ class SchedulingQueue:
         only: Callable[[Pod], bool] | None = None,
     ) -> None:
         """Requeue the unschedulable pods that an event may help, or `only` some of them."""
-        if not (self._unschedulable.entries or self._in_flight.entries):
+        unschedulable, in_flight = self._unschedulable, self._in_flight
+        if not (unschedulable.entries or in_flight.entries):
             return
-        interested = self._requeueing.interested(event)
+        waiting: list[QueuedPod] = []
         if event.is_wildcard:
-            waiting = list(self._unschedulable)
-        elif interested:
-            concerned = self._requeueing.concerned(event, old, new)
-            waiting = self._unschedulable.waiting_for(interested, concerned)
+            waiting = list(unschedulable)
         else:
-            return
+            interested = self._requeueing.interested(event)
+            if not interested:
+                return
+            if unschedulable.has_any(interested):
+                concerned = self._requeueing.concerned(event, old, new)
+                waiting = unschedulable.waiting_for(interested, concerned)
+            elif not in_flight.entries:
+                return  # The usual case: no plugin that rejected a pod registered for the event.
         if only is not None:
             waiting = [entry for entry in waiting if only(entry.pod)]
         self._move(waiting, event, old, new, now)

@@ -77,6 +77,16 @@ class UnschedulablePods:
             self._by_age.remove(key)
             del self.entries[key]
 
+    def has_any(self, plugins: Iterable[str]) -> bool:
+        """Whether one of these plugins rejected or gates a pod, or any event may help one."""
+        rejected, gated = self._rejected, self._gated
+        if rejected.get(ANY_EVENT):
+            return True
+        for plugin in plugins:  # noqa: SIM110 - a generator takes three times as long
+            if rejected.get(plugin) or gated.get(plugin):
+                return True
+        return False
+
     def waiting_for(
         self, plugins: Iterable[str], names: Collection[str] | None = None
     ) -> list[QueuedPod]:

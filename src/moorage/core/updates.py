@@ -16,6 +16,7 @@ from moorage.framework.events import (
 from moorage.nodes.template import RESIZE_PENDING, resize_fields
 
 ASSIGNED_POD_ADD = ClusterEvent(ASSIGNED_POD, Action.ADD)
+ASSIGNED_POD_UPDATE = ClusterEvent(ASSIGNED_POD, Action.UPDATE)
 ASSIGNED_POD_DELETE = ClusterEvent(ASSIGNED_POD, Action.DELETE)
 UNSCHEDULABLE_POD_ADD = ClusterEvent(UNSCHEDULABLE_POD, Action.ADD)
 UNSCHEDULABLE_POD_UPDATE = ClusterEvent(UNSCHEDULABLE_POD, Action.UPDATE)
@@ -61,7 +62,7 @@ def pod_update(old: Pod, new: Pod) -> list[ClusterEvent]:
     return [ClusterEvent(resource, action) for action in actions]
 
 
-_UPDATED = {name: [ClusterEvent(name, Action.UPDATE)] for name in (ASSIGNED_POD, UNSCHEDULABLE_POD)}
+_UPDATED = {ASSIGNED_POD: [ASSIGNED_POD_UPDATE], UNSCHEDULABLE_POD: [UNSCHEDULABLE_POD_UPDATE]}
 
 
 def _was_resized(old: Pod, new: Pod) -> bool:
