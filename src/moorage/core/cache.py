@@ -145,7 +145,10 @@ class Cache:
 
         It most often is: a condition changed, or the pod is terminating.
         """
-        return self._place(pod, self.pods.get(pod.metadata.uid), UPDATE)
+        before = self.pods.get(pod.metadata.uid)
+        if before is None or before.state != ADDED or before.node != pod.spec.node_name:
+            return self._place(pod, before, UPDATE)
+        return self._replace(pod, before)
 
     def remove(self, uid: str) -> Cached | None:
         """A pod is gone from its node; None if it is not known."""
@@ -176,27 +179,41 @@ class Cache:
         state = CACHE_TRANSITIONS.get((known, event))
         if state is None:
             raise _error(known, event, pod)
-        node = pod.spec.node_name
-        if before is None or before.node != node:
+        if before is None or before.node != pod.spec.node_name:
             if before is not None:
                 self._drop(before, REMOVE)
-            template = self._templates.of(pod)
-            self._table.add_pod(node, pod, template.usage)
-            self.pods[pod.metadata.uid] = Cached(pod, node, template, state)
+            self._put(pod, state)
             return False
-        # In place: when a binding is confirmed, most often nothing else changes.
-        was, template = before.pod, before.template
-        alike = _is_alike(pod, was)
-        is_equal = alike and (pod.status is was.status or _has_same_usage(pod, was))
-        if not is_equal:
-            template = self._templates.of(pod)
-            # With the same spec and labels, only a resize makes another usage.
-            alike = alike and template.usage.has_same_requests(before.template.usage)
-        self._table.replace_pod(node, pod, template.usage, alike=alike)
+        is_equal = self._replace(pod, before)
         if known != ADDED:
             self._not_assumed(before)
-        before.pod, before.template, before.state = pod, template, state
+            before.state = state
         return is_equal
+
+    def _put(self, pod: Pod, state: str) -> None:
+        """Add a pod to its node."""
+        node, template = pod.spec.node_name, self._templates.of(pod)
+        self._table.add_pod(node, pod, template.usage)
+        self.pods[pod.metadata.uid] = Cached(pod, node, template, state)
+
+    def _replace(self, pod: Pod, before: Cached) -> bool:
+        """Replace a pod on its node: when a binding is confirmed, most often nothing changes."""
+        was, meta, was_meta = before.pod, pod.metadata, before.pod.metadata
+        # Whether all that a template reads is the same, at first apart from the status.
+        alike = (
+            pod.spec == was.spec
+            and meta.labels == was_meta.labels
+            and meta.annotations == was_meta.annotations
+        )
+        before.pod = pod
+        if alike and (pod.status is was.status or _has_same_usage(pod, was)):
+            self._table.replace_pod(before.node, pod, before.template.usage, alike=True)
+            return True
+        usage, before.template = before.template.usage, self._templates.of(pod)
+        # With the same spec and labels, only a resize makes another usage.
+        alike = alike and before.template.usage.has_same_requests(usage)
+        self._table.replace_pod(before.node, pod, before.template.usage, alike=alike)
+        return False
 
     def _drop(self, cached: Cached | None, event: str) -> Cached | None:
         if cached is None:
@@ -219,14 +236,6 @@ class Cache:
 
 def _error(state: str, event: str, pod: Pod) -> CacheError:
     return CacheError(CACHE_ERRORS[state, event].format(f"{pod.uid}({pod.key})"))
-
-
-def _is_alike(pod: Pod, other: Pod) -> bool:
-    """Whether all that a template reads is the same, apart from the status."""
-    meta, was = pod.metadata, other.metadata
-    return (
-        pod.spec == other.spec and meta.labels == was.labels and meta.annotations == was.annotations
-    )
 
 
 def _has_same_usage(pod: Pod, other: Pod) -> bool:

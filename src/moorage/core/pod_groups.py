@@ -25,8 +25,13 @@ class GroupCache(Cache):
             self._groups.place(placed)
         return placed
 
-    def _place(self, pod: Pod, before: Cached | None, event: str) -> bool:
-        is_equal = super()._place(pod, before, event)
+    def _put(self, pod: Pod, state: str) -> None:
+        super()._put(pod, state)
+        if pod.spec.scheduling_group is not None:
+            self._groups.place(pod)
+
+    def _replace(self, pod: Pod, before: Cached) -> bool:
+        is_equal = super()._replace(pod, before)
         if pod.spec.scheduling_group is not None:
             self._groups.place(pod)
         return is_equal

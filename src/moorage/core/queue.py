@@ -35,7 +35,7 @@ from moorage.core.queued_pod import QueuedPod
 from moorage.core.requeueing import AFTER_BACKOFF, SKIP, QueueingStrategy, Requeueing
 from moorage.core.sub_queues import QueueProfile, SubQueues
 from moorage.errors import InvariantError
-from moorage.framework.events import ClusterEvent
+from moorage.framework.events import WILDCARD, ClusterEvent
 from moorage.nodes.template import PodTemplate
 
 POD_ADDED = updates.UNSCHEDULABLE_POD_ADD.label
@@ -122,7 +122,7 @@ class SchedulingQueue:
         if not (unschedulable.entries or in_flight.entries):
             return
         waiting: list[QueuedPod] = []
-        if event.is_wildcard:
+        if event.resource == WILDCARD and event.is_wildcard:
             waiting = list(unschedulable)
         else:
             interested = self._requeueing.interested(event)

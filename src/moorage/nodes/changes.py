@@ -60,16 +60,20 @@ class Cursor(Generic[T]):
 
     def changed(self) -> Sequence[T] | None:
         """The changes since the last `commit`, oldest first; None if everything may have."""
-        entries, position, end = self.log.entries, self.position, self.log.position
-        self.position, self._end = UNREAD, end
+        log, position = self.log, self.position
+        end = self._end = log.position
         if position == end:
+            self.position = UNREAD
             return []
-        if position == UNREAD or end - position > len(entries):
+        entries, count = log.entries, end - position
+        self.position = UNREAD
+        if position == UNREAD or count > len(entries):
             return None
-        if position + 1 == end:
+        if count == 1:
             return [entries[-1]]
-        newest_first = [*islice(reversed(entries), end - position)]
-        return newest_first[::-1]
+        found = [*islice(reversed(entries), count)]
+        found.reverse()
+        return found
 
     def take(self) -> Sequence[T] | None:
         """As `changed` and `commit`, for a reader whose work cannot raise."""

@@ -91,12 +91,11 @@ class NodeInfo:
         image = self.table.images.get(name)
         return image if image is not None and self.row in image.rows else None
 
-    def _all_requested(self) -> dict[str, int]:
-        return self.table.requested_columns.of_row(self.row)
-
     def copy(self) -> "NodeCopy":
         """An independent copy of this node."""
-        return NodeCopy(self)
+        table, row = self.table, self.row
+        placed, requested = table.placed[row], table.requested_columns.of_row(row)
+        return NodeCopy(table, row, placed.copy(), requested, set(table.ports.of_row(row)))
 
 
 class NodeCopy(NodeInfo):
@@ -104,12 +103,19 @@ class NodeCopy(NodeInfo):
 
     __slots__ = ("_placed", "_ports", "_requested")
 
-    def __init__(self, original: NodeInfo) -> None:
-        self.table = original.table
-        self.row = original.row
-        self._placed = original.placed().copy()
-        self._requested = original._all_requested()
-        self._ports = set(original.used_ports)
+    def __init__(
+        self,
+        table: "NodeTable",
+        row: int,
+        placed: dict[str, Placed],
+        requested: dict[str, int],
+        ports: set[HostPort],
+    ) -> None:
+        self.table = table
+        self.row = row
+        self._placed = placed
+        self._requested = requested
+        self._ports = ports
 
     def placed(self) -> dict[str, Placed]:
         return self._placed
@@ -134,8 +140,10 @@ class NodeCopy(NodeInfo):
     def used_ports(self) -> Set[HostPort]:
         return self._ports
 
-    def _all_requested(self) -> dict[str, int]:
-        return dict(self._requested)
+    def copy(self) -> "NodeCopy":
+        """An independent copy of this copy."""
+        placed, requested = self._placed.copy(), self._requested.copy()
+        return NodeCopy(self.table, self.row, placed, requested, self._ports.copy())
 
     def add(self, pod: Pod, usage: Usage) -> None:
         """Add a pod."""

@@ -240,31 +240,35 @@ class NodeTable(Rows):
 
     def replace_pod(self, node_name: str, pod: Pod, usage: Usage, *, alike: bool = False) -> None:
         """Replace a pod on a node; if `alike`, its usage and its counted labels are the same."""
-        row = self.row_of[node_name]
-        uid = pod.metadata.uid
+        meta = pod.metadata
         if not alike:
-            self.remove_pod(node_name, uid)
+            self.remove_pod(node_name, meta.uid)
             self.add_pod(node_name, pod, usage)
             return
-        before = self.placed[row][uid].pod
-        if before.metadata.deletion_timestamp != pod.metadata.deletion_timestamp:
-            self._terminate(row, pod, usage)
+        row = self.row_of[node_name]
+        placed = self.placed[row]
+        before = placed[meta.uid]
+        was = before.pod
+        if was.metadata.deletion_timestamp != meta.deletion_timestamp:
+            # The last in the order of coming; it uses as much of its node as before.
+            del placed[meta.uid]
+            placed[meta.uid] = now = Placed(pod, usage)
+            self._terminate(row, before, now)
             return
-        self.placed[row][uid] = Placed(pod, usage)
-        was, status = before.status, pod.status
-        if was is not status and (was.phase, was.start_time) != (status.phase, status.start_time):
+        placed[meta.uid] = Placed(pod, usage)
+        before_status, status = was.status, pod.status
+        if before_status is not status and (
+            before_status.phase != status.phase or before_status.start_time != status.start_time
+        ):
             self.changes.add(row)
 
-    def _terminate(self, row: int, pod: Pod, usage: Usage) -> None:
-        """Count a pod as terminating, which uses as much of its node as before."""
-        placed, uid = self.placed[row], pod.metadata.uid
-        before = placed.pop(uid)
-        placed[uid] = Placed(pod, usage)
+    def _terminate(self, row: int, before: Placed, now: Placed) -> None:
+        """Count a pod of a row as terminating, or not any more."""
         if self._pod_changes is not None:
             self._pod_changes.add((before, -1))
-            self._pod_changes.add((placed[uid], 1))
-        terminating = pod.metadata.deletion_timestamp is not None
-        if terminating != before.pod.is_terminating:
+            self._pod_changes.add((now, 1))
+        terminating = now.pod.metadata.deletion_timestamp is not None
+        if terminating != (before.pod.metadata.deletion_timestamp is not None):
             self.placements.set_terminating(row, before.usage, terminating=terminating)
         self.changes.add(row)
 
