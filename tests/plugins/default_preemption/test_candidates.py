@@ -77,7 +77,7 @@ def test_the_choice_is_that_of_one_criterion_after_the_other(seed):
     for row, each in enumerate(made):
         results.record(row, each)
     position, why = naive_choice([figures(each) for each in made])
-    by_row = candidates.choose_row(np.arange(len(made)), results)
+    by_row = candidates.best(results.ranks[: len(made)], results.figures)
     assert by_row == candidates.choose(made)
     assert by_row.position == position
     if why is None:
@@ -92,3 +92,25 @@ def test_results_of_a_block_and_of_single_rows_are_compared():
     block = [figures(each) for each in (candidate([5]), candidate([0]), candidate([5, 5]))]
     results.record_block(np.array([1, 2, 3]), block, leaving=None)
     assert results.ranks.tolist() == [2, 1, 0, 2]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_search_ends_when_there_are_enough_candidates(seed):
+    rng, results = random.Random(seed), DryRunResults(400)
+    outcomes = [random_candidate(rng) if rng.random() < 0.3 else NO for _ in range(400)]
+    rows, needed = np.array(rng.sample(range(400), 300)), rng.choice((1, 5, 40, 300))
+
+    def dry_run(untried):
+        for row in untried.tolist():
+            assert results.ranks[row] == UNTRIED
+            results.record(row, outcomes[row])
+
+    found = candidates.find(rows, needed, results, dry_run)
+    harmless, harmful = [], []
+    for row in rows.tolist():
+        if isinstance(outcomes[row], mp.Candidate):
+            (harmful if outcomes[row].violations else harmless).append(row)
+            if harmless and min(len(harmless), needed) + min(len(harmful), needed) >= needed:
+                break
+    assert found.rows.tolist() == harmless[:needed] + harmful[:needed]
+    assert found.ranks.tolist() == results.ranks[found.rows].tolist()

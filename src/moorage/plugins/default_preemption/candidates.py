@@ -13,14 +13,19 @@ from typing import NamedTuple
 import numpy as np
 
 from moorage import plugin as mp
-from moorage.plugins.default_preemption.results import REJECTED, DryRunResults, Figures, figures
+from moorage.plugins.default_preemption.results import (
+    REJECTED,
+    UNTRIED,
+    DryRunResults,
+    Figures,
+    figures,
+)
 from moorage.plugins.default_preemption.sorted_pods import Ints
 
 # Up to so many rows are tried one by one, without array operations.
 FEW = 8
 # At least so many rows are tried at once; trying many together is cheaper than one by one.
 SMALLEST_BLOCK = 64
-NO_ROWS: mp.RowArray = np.zeros(0, dtype=np.intp)
 
 # For each criterion, why the node that is best in it is chosen.
 REASONS = (
@@ -39,49 +44,46 @@ def enough(nodes: int, percentage: int, absolute: int) -> int:
     return min(max(nodes * percentage // 100, absolute), nodes)
 
 
+class Found(NamedTuple):
+    """Rows that are candidates, those that violate no budget first, and the rank of each."""
+
+    rows: mp.RowArray
+    ranks: Ints
+
+
 def find(
     rows: mp.RowArray, needed: int, results: DryRunResults, dry_run: Callable[[mp.RowArray], None]
-) -> mp.RowArray:
-    """The candidates among rows visited in this order, those that violate no budget first."""
-    harmless, harmful = NO_ROWS, NO_ROWS
-    start = 0
+) -> Found:
+    """The candidates among rows visited in this order."""
     # Some of the first rows will not do. If most do not, larger blocks find the others sooner.
     size = max(needed + needed // 2, SMALLEST_BLOCK)
-    while start < len(rows):
-        visited = rows[start : start + size]
-        start, size = start + size, 2 * size
+    while True:
+        visited = rows[:size]
         ranks = results.ranks[visited]
-        if ranks.min() < 0:
-            dry_run(visited[ranks < 0])
+        if ranks.item(ranks.argmin()) == UNTRIED:
+            dry_run(visited[ranks == UNTRIED])
             ranks = results.ranks[visited]
-        helps = ranks < REJECTED
-        found, harmful_from = visited[helps], results.harmful
-        if harmful_from == len(results.figures):
-            harmless = _appended(harmless, found[: needed - len(harmless)])
-            if len(harmless) == needed:
-                break
-            continue
-        violates = ranks[helps] >= harmful_from
-        end = _end(violates, len(harmless), len(harmful), needed)
-        harmless = _appended(harmless, found[:end][~violates[:end]])
-        harmful = _appended(harmful, found[:end][violates[:end]])
-        if end is not None:
-            break
-    return _appended(harmless[:needed], harmful[:needed])
+        helps = (ranks < REJECTED).nonzero()[0]
+        harmful = results.harmful
+        if harmful < len(results.figures):
+            helps, is_enough = _harmless_first(helps, ranks[helps] >= harmful, needed)
+        else:
+            helps, is_enough = helps[:needed], len(helps) >= needed
+        if is_enough or size >= len(rows):
+            return Found(visited[helps], ranks[helps])
+        size *= 3
 
 
-def _appended(rows: mp.RowArray, more: mp.RowArray) -> mp.RowArray:
-    if not len(rows) or not len(more):
-        return rows if len(rows) else more
-    return np.concatenate((rows, more))
-
-
-def _end(violates: mp.Mask, harmless: int, harmful: int, needed: int) -> int | None:
-    """How many of these candidates it takes until there are enough; None if all do not suffice."""
-    good = harmless + np.cumsum(~violates)
-    bad = np.minimum(harmful + np.cumsum(violates), needed)
+def _harmless_first(helps: mp.RowArray, violates: mp.Mask, needed: int) -> tuple[mp.RowArray, bool]:
+    """The candidates that violate no budget, then the others; and whether they are enough."""
+    good = np.cumsum(~violates)
+    bad = np.minimum(np.cumsum(violates), needed)
     enough_now = (good > 0) & (np.minimum(good, needed) + bad >= needed)
-    return int(enough_now.argmax()) + 1 if enough_now.any() else None
+    is_enough = bool(enough_now.any())
+    if is_enough:
+        end = int(enough_now.argmax()) + 1
+        helps, violates = helps[:end], violates[:end]
+    return np.concatenate((helps[~violates][:needed], helps[violates][:needed])), is_enough
 
 
 class Choice(NamedTuple):
@@ -91,29 +93,24 @@ class Choice(NamedTuple):
     why: str
 
 
-def choose_row(rows: mp.RowArray, results: DryRunResults) -> Choice:
-    """The best of some rows, all of which are candidates."""
-    return _best(results.ranks[rows], results.figures)
-
-
 def choose(candidates: Sequence[mp.Candidate]) -> Choice:
     """The best of candidates whose victims a reviewer may have changed."""
     found = [figures(each) for each in candidates]
     distinct = sorted(set(found))
-    return _best(np.array([distinct.index(each) for each in found]), distinct)
+    return best(np.array([distinct.index(each) for each in found]), distinct)
 
 
-def _best(ranks: Ints, compared: Sequence[Figures]) -> Choice:
+def best(ranks: Ints, compared: Sequence[Figures]) -> Choice:
     """The first candidate of the best rank; `compared` are the figures of every rank."""
     if len(ranks) == 1:
         return Choice(0, ONLY)
     position = int(ranks.argmin())
-    best = ranks.item(position)
-    others = ranks[ranks != best]
-    ties = len(ranks) - len(others) - 1
+    first = ranks.item(position)
+    ties = int(np.count_nonzero(ranks == first)) - 1
     if ties:
         text = "another" if ties == 1 else f"{ties} others"
         return Choice(position, TIE.format(others=text))
     # Of all others, the next best is equal in the most criteria.
-    pairs = zip(compared[best], compared[int(others.min())], strict=True)
+    second = int(ranks[ranks != first].min())
+    pairs = zip(compared[first], compared[second], strict=True)
     return Choice(position, REASONS[[one != other for one, other in pairs].index(True)])

@@ -13,7 +13,7 @@ from typing import Any
 from moorage import plugin as mp
 from moorage.errors import PluginError
 from moorage.plugins.default_preemption import candidates, groups, victims
-from moorage.plugins.default_preemption.candidates import Choice
+from moorage.plugins.default_preemption.candidates import Choice, Found
 from moorage.plugins.default_preemption.dry_run import PreemptionDryRun
 from moorage.plugins.default_preemption.results import Candidates, DryRunResults, PreemptionCache
 
@@ -125,12 +125,13 @@ class DefaultPreemption:
         results = cached.refresh(stamp, state.table.row_of.get(failure.nominated))
         start = failure.random.randrange(len(rows))
         found = self._search(state, pod, failure, cached.visited_from(start), results)
-        if not len(found):
+        if not len(found.rows):
             return self._no_candidate(state, results.rejections(rows))
+        listed = Candidates(results, found.rows)
         if not failure.reviewers:
-            return _chosen(Candidates(results, found), candidates.choose_row(found, results))
+            return _chosen(listed, candidates.best(found.ranks, results.figures))
         try:
-            left = review(pod, Candidates(results, found), failure.reviewers)
+            left = review(pod, listed, failure.reviewers)
         except ReviewError as error:
             return mp.PostFiltered(_error(str(error)))
         return _chosen(left, candidates.choose(left)) if left else mp.PostFiltered(NO_CANDIDATE)
@@ -142,7 +143,7 @@ class DefaultPreemption:
         failure: mp.NoFeasibleNode,
         rows: mp.RowArray,
         results: DryRunResults,
-    ) -> mp.RowArray:
+    ) -> Found:
         """The candidates, those that violate no budget first; rows are visited in this order."""
         budgets = self._cache.budgets(state.cluster)
         needed = candidates.enough(len(rows), self._percentage, self._absolute)
