@@ -177,7 +177,7 @@ class EventHandlers:
             self._queue.move_all(event, old, new, now)
 
     def _unassigned_changed(self, old: Pod, new: Pod, now: float) -> None:
-        if self._cache.is_assumed(new.uid):
+        if self._cache.is_assumed(new.metadata.uid):
             if new.is_terminating and not old.is_terminating:
                 self._bindings.deleted(new, now)
             return

@@ -38,7 +38,7 @@ class Failures:
         `nominated` is the pod's nominated node from now on: "" for none, None for no change.
         """
         pod = self._state.pods.get(entry.key)
-        if pod is None or pod.uid != entry.uid or pod.node_name:
+        if pod is None or pod.metadata.uid != entry.uid or pod.spec.node_name:
             self._queue.done(entry.uid)  # Gone, replaced or bound meanwhile.
             return
         key, uid, message = entry.key, entry.uid, status.message

@@ -55,7 +55,7 @@ class Nominator:
 
     def update(self, old: Pod, new: Pod) -> None:
         """Follow the status of a changed pod, unless it does not show the nomination yet."""
-        current = self._node_of.get(new.uid)
+        current = self._node_of.get(new.metadata.uid)
         unnamed = not old.status.nominated_node_name and not new.status.nominated_node_name
         if unnamed and current is not None:
             self.nominate(new, current)
@@ -104,7 +104,9 @@ class Nominator:
         if self._pods is None:
             return True
         known = self._pods.get(pod.key)
-        return known is not None and known.uid == pod.uid and not known.node_name
+        if known is None or known.spec.node_name:
+            return False
+        return known is pod or known.metadata.uid == pod.metadata.uid
 
 
 class NominatedPodsByNode(Mapping[str, list[Pod]]):

@@ -11,6 +11,9 @@ from moorage.framework.profile import Profile
 from moorage.framework.state import CycleState
 from moorage.framework.status import Code, Status, error, unschedulable
 
+# After a plugin with one of these, the next one is called. Enum attributes are looked up slowly.
+GOES_ON = (Code.UNSCHEDULABLE, Code.PENDING)
+
 
 @measured("PostFilter")
 def run(profile: Profile, state: CycleState, pod: Pod, failure: NoFeasibleNode) -> PostFiltered:
@@ -49,7 +52,7 @@ def combined(results: Iterable[PostFiltered]) -> PostFiltered:
         status = result.status
         requests = result.requests = requests + result.requests
         rejected_by = result.rejected_by = rejected_by + result.rejected_by
-        if status.code not in (Code.UNSCHEDULABLE, Code.PENDING):
+        if status.code not in GOES_ON:
             return result
         if status.reasons:
             first = first or status.plugin

@@ -241,7 +241,8 @@ class Preemptions:
             return
         self._notify(preemption, now)
         queue = self._state.queue
-        entries = [queue.find(pod.key) for pod in self._waiting_for(preemption)]
+        keys = self._members(preemption) if preemption.group_uid else [preemption.key]
+        entries = [queue.find(key) for key in keys]
         gated = [entry for entry in entries if entry is not None and entry.is_gated]
         if gated:
             # The deletion of a victim requeues pods for the plugins that rejected them. Without
@@ -251,12 +252,10 @@ class Preemptions:
             due = [entry.pod for entry in gated if not (on_node and entry.attempts)]
             queue.activate(due, now)
 
-    def _waiting_for(self, preemption: Preemption) -> Iterable[Pod]:
-        """The pods that are gated by a preemption; members of a group may have come meanwhile."""
-        if not preemption.group_uid:
-            return [preemption.pod]
+    def _members(self, preemption: Preemption) -> list[str]:
+        """The pods that a group's preemption gates; members may have come meanwhile."""
         members = self._state.cluster.members(group_key(preemption.pod))
-        return [] if members is None else members.unscheduled.values()
+        return [] if members is None else [pod.key for pod in members.unscheduled.values()]
 
     def _notify(self, preemption: Preemption, now: float) -> None:
         """Notify the plugin, which may gate the pod meanwhile."""
@@ -281,23 +280,25 @@ class Preemptions:
             if self._bindings.preempt(pod, preemption.plugin):
                 self._report(pod, PodRef.of(pod), preemption, now, IN_MEMORY)
                 return
-            eviction = self._evictions[uid] = self._request(pod, preemption)
+            eviction = self._evictions[uid] = self._request(pod, uid, preemption)
         if eviction is not None:  # Else it is carried out.
             eviction.waiting.append(preemption)
             preemption.evicting.add(uid)
         self._wait_until_terminating(uid, preemption)
 
-    def _request(self, victim: Pod, preemption: Preemption) -> VictimEviction:
+    def _request(self, victim: Pod, uid: str, preemption: Preemption) -> VictimEviction:
         """Patch the victim's condition, unless it has it, then delete it with its grace period."""
-        ref, condition = PodRef.of(victim), preemption.condition
-        is_patched = _has_condition(victim, condition)
-        request: DeletePod | PatchPodStatus = DeletePod(ref)
-        if not is_patched:
-            if victim.metadata.generation:
-                generation = victim.metadata.generation
-                condition = structs.replace(condition, observed_generation=generation)
-            request = PatchPodStatus(ref, condition=condition)
-        self._outbox.add(request, PREEMPTION, ref.uid)
+        meta, condition = victim.metadata, preemption.condition
+        ref = PodRef(meta.namespace, meta.name, uid)
+        is_patched = bool(victim.status.conditions) and _has_condition(victim, condition)
+        request: DeletePod | PatchPodStatus
+        if is_patched:
+            request = DeletePod(ref)
+        else:
+            if meta.generation:
+                condition = structs.replace(condition, observed_generation=meta.generation)
+            request = PatchPodStatus(ref, condition)
+        self._outbox.add(request, PREEMPTION, uid)
         return VictimEviction(victim, ref, preemption, is_patched)
 
     def _is_on_node(self, victim: Pod, preemption: Preemption) -> bool:

@@ -84,12 +84,15 @@ class SchedulingQueue:
 
     def update(self, old: Pod, new: Pod, now: float) -> None:
         """Update a pod without a node."""
-        if new.uid in self._in_flight:
+        uid = new.metadata.uid
+        if uid in self._in_flight.entries:
             for event in updates.pod_update(old, new):
                 self._in_flight.record(event, old, new)
             return
-        self._drop_namesake(new)
         entry = self._queues.find(new.key)
+        if entry is not None and entry.uid != uid:
+            self.delete(entry.pod)  # The new pod of that name proves that it is gone.
+            entry = None
         if entry is None:
             self._begin(new, POD_UPDATED, now)
             return

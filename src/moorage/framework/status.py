@@ -35,6 +35,8 @@ class Code(IntEnum):
 
 
 REJECTED = (Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, Code.PENDING)
+# The attribute of an Enum is looked up slowly.
+_SUCCESS, _UNSCHEDULABLE, _SKIP = Code.SUCCESS, Code.UNSCHEDULABLE, Code.SKIP
 
 
 class Status(Struct, frozen=True):
@@ -47,11 +49,11 @@ class Status(Struct, frozen=True):
 
     @property
     def is_success(self) -> bool:
-        return self.code is Code.SUCCESS
+        return self.code is _SUCCESS
 
     @property
     def is_skip(self) -> bool:
-        return self.code is Code.SKIP
+        return self.code is _SKIP
 
     @property
     def is_rejected(self) -> bool:
@@ -75,7 +77,7 @@ SKIP = Status(Code.SKIP)
 
 def unschedulable(*reasons: str) -> Status:
     """Not now; preempting other pods might help."""
-    return Status(Code.UNSCHEDULABLE, reasons)
+    return Status(_UNSCHEDULABLE, reasons)
 
 
 def unresolvable(*reasons: str) -> Status:

@@ -177,10 +177,12 @@ class HypotheticalNode:
 
     def remove(self, *others: Placed) -> None:
         """As if pods were gone."""
+        if not self._accounting:
+            self.node.remove(*[other.pod for other in others])
+            return
         for other in others:
             self.node.remove(other.pod)
-            if self._accounting:
-                self._account("remove_pod", other)
+            self._account("remove_pod", other)
 
     def _account(self, name: str, other: Placed) -> None:
         for plugin in self._accounting:
@@ -199,11 +201,12 @@ class HypotheticalNode:
                 self.add(other)
             status = self._run_filters()
             self.node, self._state = node, state
-            if not status.is_success:
+            if status is not SUCCESS:
                 return status
         return self._run_filters()
 
     def _run_filters(self) -> Status:
+        """The first rejection, or SUCCESS itself."""
         until, settled = self._settled
         for index, method in self._filters:
             if index > until:

@@ -154,11 +154,12 @@ class NodeCopy(NodeInfo):
         if usage.ports:
             self._ports.update(usage.ports)
 
-    def remove(self, pod: Pod) -> None:
-        """Remove a pod."""
-        usage = self._placed.pop(pod.metadata.uid).usage
-        requested = self._requested
-        for name, amount in usage.requested:
-            requested[name] = requested.get(name, 0) - amount
-        if usage.ports:
-            self._ports.difference_update(usage.ports)
+    def remove(self, *pods: Pod) -> None:
+        """Remove pods."""
+        placed, requested = self._placed, self._requested
+        for pod in pods:
+            usage = placed.pop(pod.metadata.uid).usage
+            for name, amount in usage.requested:
+                requested[name] = requested.get(name, 0) - amount
+            if usage.ports:
+                self._ports.difference_update(usage.ports)

@@ -65,10 +65,14 @@ class NominatedPods:
 
     def beside(self, pod: Pod, row: int) -> list[Placed]:
         """The nominated pods of a row that a pod has to leave room for."""
+        placed = self._placed.get(row)
+        if placed is None:
+            return []
+        priority, uid = pod.priority, pod.metadata.uid
         return [
             each
-            for each in self._placed.get(row, ())
-            if each.pod.priority >= pod.priority and each.pod.uid != pod.uid
+            for each in placed
+            if (each.pod.spec.priority or 0) >= priority and each.pod.metadata.uid != uid
         ]
 
     def on(self, row: int) -> list[Placed]:

@@ -73,12 +73,12 @@ class DefaultPreemption:
         if self._for_groups and pod.spec.scheduling_group is not None:
             self._groups_under_way.add(mp.group_key(pod))
         else:
-            self._under_way.add(pod.uid)
+            self._under_way.add(pod.metadata.uid)
 
     def preemption_finished(self, pod: mp.Pod) -> None:
         if self._for_groups and pod.spec.scheduling_group is not None:
             self._groups_under_way.discard(mp.group_key(pod))
-        self._under_way.discard(pod.uid)
+        self._under_way.discard(pod.metadata.uid)
 
     def post_filter_group(
         self,

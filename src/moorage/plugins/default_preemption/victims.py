@@ -25,7 +25,7 @@ def on_node(
         return NO_VICTIMS
     what_if.remove(*lower)
     status = what_if.status()
-    if not status.is_success:
+    if status is not mp.SUCCESS:
         return status
     ordered = sorted_pods.ordered(lower)
     violated = budgets.violated_by([each.pod for each in ordered])
@@ -40,7 +40,7 @@ def on_node(
 
 def _may_stay(each: mp.Placed, what_if: mp.HypotheticalNode) -> bool:
     what_if.add(each)
-    if what_if.status().is_success:
+    if what_if.status() is mp.SUCCESS:
         return True
     what_if.remove(each)
     return False
