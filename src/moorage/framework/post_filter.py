@@ -3,11 +3,11 @@ return a PostFiltered. A plugin that looks for a way out asks `failure.what_if`.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from random import Random
 from typing import Protocol
 
 import numpy as np
+from msgspec import Struct, field
 
 from moorage.api.pod import Pod
 from moorage.api.server_requests import Request
@@ -23,8 +23,7 @@ from moorage.nodes.usage import Placed
 KEEP = None  # Leave the pod's nominated node as it is.
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(Struct, frozen=True):
     """A node that the pod would fit if other pods left it."""
 
     node: str
@@ -48,8 +47,7 @@ class Reviewer(Protocol):
         """The candidates by node that it leaves, perhaps with other victims; raises if it fails."""
 
 
-@dataclass(slots=True)
-class NoFeasibleNode:
+class NoFeasibleNode(Struct, eq=False):
     """Why a pod fits no node: a status per node, and one for nodes that were not searched."""
 
     pre: PreFiltered
@@ -111,8 +109,7 @@ class GroupTrial(Protocol):
         """
 
 
-@dataclass(slots=True)
-class PostFiltered:
+class PostFiltered(Struct):
     """SUCCESS if something was done about it; `nominated` names a node, "" clears, None keeps.
 
     The core evicts the `victims`: those that wait on permit are sent back, the others are marked

@@ -6,7 +6,6 @@ HypotheticalVerdicts   many nodes in a few array operations: filters that read n
 """
 
 from collections.abc import Hashable, Sequence, Set
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -80,24 +79,31 @@ def plan(profile: "Profile", skipped: Set[str]) -> WhatIfPlan:
     )
 
 
-@dataclass(slots=True)
 class WhatIf:
     """One pod's questions about nodes as they might be."""
 
-    profile: "Profile"
-    state: CycleState
-    pod: Pod
-    pre: PreFiltered
-    # The verdicts on nodes as they are, once filters have run.
-    filtered: FeasibleRows | None
-    nominated: NominatedPods
-    # The row that is nominated to this pod.
-    own: int | None
-    # Which filters run again.
-    plan: WhatIfPlan = field(init=False)
+    __slots__ = ("filtered", "nominated", "own", "plan", "pod", "profile", "state")
 
-    def __post_init__(self) -> None:
-        self.plan = self.profile.what_if_plan(self.pre.skipped)
+    def __init__(
+        self,
+        profile: "Profile",
+        state: CycleState,
+        pod: Pod,
+        pre: PreFiltered,
+        filtered: FeasibleRows | None,
+        nominated: NominatedPods,
+        own: int | None,
+    ) -> None:
+        self.profile = profile
+        self.state = state
+        self.pod = pod
+        # The verdicts on nodes as they are, once filters have run.
+        self.filtered = filtered
+        self.nominated = nominated
+        # The row that is nominated to this pod.
+        self.own = own
+        # Which filters run again.
+        self.plan = profile.what_if_plan(pre.skipped)
 
     @property
     def key(self) -> Hashable:
