@@ -90,7 +90,7 @@ class Preemptions:
     def __init__(self, state: SchedulerState, bindings: Bindings) -> None:
         self._state = state
         self._bindings = bindings
-        self._cache = state.cache
+        self._cached = state.cache.pods
         self._outbox = state.outbox
         self._journal = state.journal
         self._last_number = 0
@@ -302,19 +302,20 @@ class Preemptions:
         return VictimEviction(victim, ref, preemption, is_patched)
 
     def _is_on_node(self, victim: Pod, preemption: Preemption) -> bool:
-        cached = self._cache.get(victim.metadata.uid)
+        cached = self._cached.get(victim.metadata.uid)
         return cached is not None and (cached.node == preemption.node or bool(preemption.group_uid))
 
     def _in_the_way(self, victim: Pod, preemption: Preemption) -> Pod | None:
         """The newest version of a victim that is on the node and not terminating."""
-        cached = self._cache.get(victim.metadata.uid)
+        cached = self._cached.get(victim.metadata.uid)
         if cached is None or (cached.node != preemption.node and not preemption.group_uid):
             return None
         if cached.state == ADDED:
             # The newest version, because it was observed on its node. Pods that ended are not here.
-            return None if cached.pod.metadata.deletion_timestamp is not None else cached.pod
-        pod = self._state.current(victim)
-        return pod if pod is not None and _stays(pod) else None
+            pod = cached.pod
+            return pod if pod.metadata.deletion_timestamp is None else None
+        newest = self._state.current(victim)
+        return newest if newest is not None and _stays(newest) else None
 
     def _wait_until_terminating(self, uid: str, preemption: Preemption) -> None:
         preemption.unobserved.add(uid)
