@@ -5,7 +5,7 @@ from msgspec.structs import replace
 
 from moorage.api.meta import ObjectMeta
 from moorage.api.node import Node
-from moorage.api.pod import Pod, PodStatus
+from moorage.api.pod import Pod, PodResourceClaimStatus, PodStatus
 from moorage.api.policy import PriorityClass
 from moorage.api.server_requests import BindPod
 from moorage.api.storage import PersistentVolumeClaim, StorageClass
@@ -263,6 +263,8 @@ def test_a_placed_pod_that_changes(machine):
 
 # Requeued pods
 
+CLAIM_STATUS = PodResourceClaimStatus(name="gpu", resource_claim_name="p-gpu")
+
 
 @pytest.mark.parametrize(
     ("event", "happen"),
@@ -292,6 +294,19 @@ def test_a_placed_pod_that_changes(machine):
                 run.update(on(make_pod("p", uid="uid-p", labels={"a": "b"}), "n1")),
             ),
             id="a placed pod changes",
+        ),
+        pytest.param(
+            ClusterEvent.POD_UPDATE,
+            lambda run: (run.add(on(POD, "n1")), run.update(with_status(phase="Running"))),
+            id="the status of a placed pod changes",
+        ),
+        pytest.param(
+            ClusterEvent.UPDATE_POD_GENERATED_RESOURCE_CLAIM,
+            lambda run: (
+                run.add(on(POD, "n1")),
+                run.update(with_status(resource_claim_statuses=(CLAIM_STATUS,))),
+            ),
+            id="a placed pod gets a claim",
         ),
         pytest.param(ClusterEvent.NODE_ADD, lambda run: run.add(make_node("n9")), id="a node"),
         pytest.param(ClusterEvent.NODE_DELETE, lambda run: run.delete(make_node("n1")), id="gone"),
@@ -326,6 +341,10 @@ def test_a_change_requeues_the_pods_that_wait_for_it(machine, event, happen):
     run, is_woken = waiting_for(machine, event)
     happen(run)
     assert is_woken()
+
+
+def with_status(**fields):
+    return replace(on(POD, "n1"), status=PodStatus(**fields))
 
 
 def claim(**fields):
