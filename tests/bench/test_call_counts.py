@@ -22,7 +22,7 @@ RECORDED = {
     "own-template": 400,
     "anti-affinity": 301,
     "zone-spread": 305,
-    "preemption": 1096,
+    "preemption": 953,
 }
 MORE = 1.15
 FEW_NODES, MANY_NODES = 200, 800
