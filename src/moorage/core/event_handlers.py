@@ -113,17 +113,13 @@ class EventHandlers:
         uid, old = meta.uid, self._pods.get(key)
         if uid in self._gone and version(new) <= self._gone[uid] != NO_VERSION:
             return
-        old_node = ""
-        if old is not None:
-            old_node = old.spec.node_name
-            if old is new:
-                pass
-            elif is_older(new, old):
+        if old is not None and old is not new:
+            if is_older(new, old):
                 return
-            elif old.metadata.uid != uid:
+            if old.metadata.uid != uid:
                 self._pod_gone(old, now)
                 old = None
-            elif old_node and not node:
+            elif not node and old.spec.node_name:
                 return  # A pod never loses its node, so this is an older version.
         if new.status.phase in TERMINAL_PHASES:
             # It uses nothing of its node any more, whatever else happens to the object.
@@ -136,7 +132,7 @@ class EventHandlers:
             self._preemptions.leaves(uid, now)
         if old is None:
             self._pod_new(key, new, now)
-        elif old_node:
+        elif old.spec.node_name:
             self._assigned_changed(old, new, now)
         elif node:
             self._assigned(key, new, now)

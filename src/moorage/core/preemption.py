@@ -151,8 +151,9 @@ class Preemptions:
 
     def completed(self, name: str, outcome: Outcome, now: float) -> None:
         """Take the outcome of an effect, by the name under which it was requested."""
-        if name in self._evictions:
-            self._victim_completed(name, outcome, now)
+        eviction = self._evictions.get(name)
+        if eviction is not None:
+            self._victim_completed(name, eviction, outcome, now)
             return
         number, _, uid = name.partition(" ")
         preemption = self._in_progress[int(number)]
@@ -321,14 +322,15 @@ class Preemptions:
         preemption.unobserved.add(uid)
         self.unobserved.setdefault(uid, []).append(preemption)
 
-    def _victim_completed(self, uid: str, outcome: Outcome, now: float) -> None:
-        eviction, done = self._evictions[uid], isinstance(outcome, Done)
-        by, waiting = eviction.by, eviction.waiting
+    def _victim_completed(
+        self, uid: str, eviction: VictimEviction, outcome: Outcome, now: float
+    ) -> None:
+        by, done = eviction.by, isinstance(outcome, Done)
         leaves = done and self._in_the_way(eviction.victim, by) is not None
         if leaves:
             if uid not in self.unobserved:
                 # An outdated list hid the victim meanwhile, and another one showed it again.
-                for preemption in waiting:
+                for preemption in eviction.waiting:
                     self._wait_until_terminating(uid, preemption)
             if not eviction.is_patched:
                 eviction.is_patched = True
@@ -336,15 +338,15 @@ class Preemptions:
                 return
         if done and eviction.is_patched:
             self._report(eviction.victim, eviction.ref, by, now)
-        del self._evictions[uid]
         failed = not (done or (isinstance(outcome, Failed) and outcome.missing))
-        for preemption in waiting:
+        del self._evictions[uid]
+        for preemption in eviction.waiting:
             preemption.evicting.discard(uid)
             if failed:
                 preemption.victim_failed = True
         if not leaves:
             self.leaves(uid, now)  # It may never be observed terminating: do not wait for it.
-        for preemption in waiting:
+        for preemption in eviction.waiting:
             if not preemption.evicting and preemption.number in self._in_progress:
                 self._step(preemption, now)
 
