@@ -9,6 +9,7 @@ from msgspec import structs
 from moorage import plugin as mp
 from moorage.api.pod import PodStatus
 from moorage.plugins.default_preemption import candidates
+from moorage.plugins.default_preemption import results as results_module
 from moorage.plugins.default_preemption.results import REJECTED, UNTRIED, DryRunResults, figures
 from moorage.testing import make_pod
 
@@ -86,7 +87,9 @@ def test_the_choice_is_that_of_one_criterion_after_the_other(seed):
         assert by_row.why == why
 
 
-def test_results_of_a_block_and_of_single_rows_are_compared():
+@pytest.mark.parametrize("few", [0, 9], ids=["all at once", "one by one"])
+def test_results_of_a_block_and_of_single_rows_are_compared(few, monkeypatch):
+    monkeypatch.setattr(results_module, "FEW_FIGURES", few)
     results = DryRunResults(4)
     results.record(0, candidate([5, 5]))
     block = [figures(each) for each in (candidate([5]), candidate([0]), candidate([5, 5]))]

@@ -36,6 +36,8 @@ FEWEST_CACHED = 16
 # number of victims, and the earliest start of those with the top priority, negated.
 Figures = tuple[float, float, float, float, float]
 HARMFUL = (1.0,)
+# Up to so many new ones are inserted one by one.
+FEW_FIGURES = 4
 
 
 class BlockVictims(NamedTuple):
@@ -136,10 +138,17 @@ class DryRunResults:
                 places.append(place)
         if not new:
             return
-        helps = (self.ranks > UNTRIED) & (self.ranks < REJECTED)
-        ranks = self.ranks[helps]
-        self.ranks[helps] = ranks + np.searchsorted(places, ranks, side="right")
-        self.figures = sorted(known + new)
+        ranks = self.ranks
+        if len(new) > FEW_FIGURES:
+            helps = (ranks > UNTRIED) & (ranks < REJECTED)
+            ranks[helps] += np.searchsorted(places, ranks[helps], side="right")
+            self.figures = sorted(known + new)
+            return
+        # Most often one row is tried again. To sort all figures would take longer than the search
+        # where no two victims started at the same time.
+        for place, each in zip(reversed(places), reversed(new), strict=True):
+            ranks += (ranks >= place) & (ranks < REJECTED)
+            known.insert(place, each)
 
     def _code(self, status: mp.Status) -> int:
         code = self._code_of.get(status)
