@@ -234,8 +234,11 @@ class SchedulingCycle:
         return fits & ~rejects if (fits & rejects).any() else fits
 
     def _what_if(self, decision: Decision) -> WhatIf:
+        known = decision.what_if
+        if known is not None and known.filtered is decision.filtered:
+            return known
         self._nominated_pods.refresh(self._nominated)
-        return WhatIf(
+        decision.what_if = WhatIf(
             decision.profile,
             decision.state,
             decision.pod,
@@ -244,6 +247,7 @@ class SchedulingCycle:
             self._nominated_pods,
             self._own_row(decision.pod),
         )
+        return decision.what_if
 
     def _sample(self, decision: Decision, fits: Mask) -> Mask:
         order = self._cluster.table.zone_order.rows()

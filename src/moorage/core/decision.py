@@ -19,6 +19,7 @@ from moorage.framework.views.nominated import NominatedPodsCheck
 from moorage.framework.views.pre_filters import PreFiltered
 from moorage.framework.views.totals import Scored
 from moorage.framework.views.view import RowArray
+from moorage.framework.what_if import WhatIf
 from moorage.nodes.template import PodTemplate
 
 # Shared by the facts of all decisions for which no filter rejected a node; never changed.
@@ -42,6 +43,8 @@ class Decision(Struct, gc=False):
     # The node nominated to the pod; "" clears the nomination, None leaves it.
     nominated: str | None = ""
     filtered: FeasibleRows | None = None
+    # Questions about nodes as they might be, once there were any.
+    what_if: WhatIf | None = None
     # Verdicts on nodes with nominated pods, if there are any.
     check: NominatedPodsCheck | None = None
     # The rejected rows that a sampling walk visited; None if all rows were searched.

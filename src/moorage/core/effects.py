@@ -1,7 +1,6 @@
 """Effects: requests to the outside, each under a ticket, and how they may end."""
 
-from enum import Enum
-from typing import NewType
+from typing import Final, NewType
 
 from msgspec import Struct
 
@@ -46,15 +45,18 @@ class Unknown(Struct, frozen=True, gc=False, tag=True):
 Outcome = Done | Failed | Unknown
 
 
-class Purpose(Enum):
-    """Which part of the scheduler takes an outcome."""
+class Purpose:
+    """Which part of the scheduler takes an outcome.
 
-    BINDING = "a binding cycle continues"
-    LOOK_UP = "the lookup of a pod ends"
-    PREEMPTION = "a preemption continues"
-    UNDO = "what a failed binding wrote is undone"
-    POD_GROUP = "the status of a pod group is patched"
-    TORN_GANG = "members of a gang that cannot be completed are evicted"
+    Not an Enum: its attributes would be looked up slowly, several times per pod.
+    """
+
+    BINDING: Final = "a binding cycle continues"
+    LOOK_UP: Final = "the lookup of a pod ends"
+    PREEMPTION: Final = "a preemption continues"
+    UNDO: Final = "what a failed binding wrote is undone"
+    POD_GROUP: Final = "the status of a pod group is patched"
+    TORN_GANG: Final = "members of a gang that cannot be completed are evicted"
 
 
 class Outbox:
@@ -64,10 +66,10 @@ class Outbox:
         # Not returned to the shell yet; the verb takes the list and leaves an empty one.
         self.effects: list[Effect] = []
         # Purpose and name (most often a pod's UID) of each request with a waiting part.
-        self.tickets: dict[Ticket, tuple[Purpose, str]] = {}
+        self.tickets: dict[Ticket, tuple[str, str]] = {}
         self._last_ticket = 0
 
-    def add(self, request: Request, purpose: Purpose | None = None, name: str = "") -> None:
+    def add(self, request: Request, purpose: str | None = None, name: str = "") -> None:
         """Request something; its outcome goes to the purpose's part, if any, with the name."""
         ticket: Ticket = self._last_ticket + 1  # type: ignore[assignment]  # saves a call
         self._last_ticket = ticket

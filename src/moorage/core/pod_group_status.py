@@ -36,7 +36,7 @@ class PodGroupConditions:
         request = PatchPodGroupStatus(PodRef.of(member), group.name, group.uid, new)
         self._state.outbox.add(request, Purpose.POD_GROUP, group.uid)
 
-    def completed(self, uid: str, outcome: Outcome) -> None:
+    def completed(self, uid: str, outcome: Outcome, now: float) -> None:
         """Take the outcome of a patch; after a failure the next attempt patches again."""
         if not isinstance(outcome, Done):
             self._patched.pop(uid, None)

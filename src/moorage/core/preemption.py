@@ -33,7 +33,6 @@ DISRUPTION_TARGET = "DisruptionTarget"
 BY_SCHEDULER = "PreemptionByScheduler"
 ACCOMMODATES = "preempting to accommodate a higher priority"
 IN_MEMORY = " (in kube-scheduler memory)."
-PREEMPTION = Purpose.PREEMPTION  # The attribute of an Enum is looked up slowly.
 
 
 class PreemptionStage(Enum):
@@ -194,7 +193,7 @@ class Preemptions:
             ):
                 preemption.clearing.add(other.uid)
                 patch = PatchPodStatus(PodRef.of(other), nominated_node_name="")
-                self._outbox.add(patch, PREEMPTION, f"{preemption.number} {other.uid}")
+                self._outbox.add(patch, Purpose.PREEMPTION, f"{preemption.number} {other.uid}")
 
     def _step(self, preemption: Preemption, now: float) -> None:
         """Go on as far as possible."""
@@ -299,7 +298,7 @@ class Preemptions:
             if meta.generation:
                 condition = structs.replace(condition, observed_generation=meta.generation)
             request = PatchPodStatus(ref, condition)
-        self._outbox.add(request, PREEMPTION, uid)
+        self._outbox.add(request, Purpose.PREEMPTION, uid)
         return VictimEviction(victim, ref, preemption, is_patched)
 
     def _is_on_node(self, victim: Pod, preemption: Preemption) -> bool:
@@ -334,7 +333,7 @@ class Preemptions:
                     self._wait_until_terminating(uid, preemption)
             if not eviction.is_patched:
                 eviction.is_patched = True
-                self._outbox.add(DeletePod(eviction.ref), PREEMPTION, uid)
+                self._outbox.add(DeletePod(eviction.ref), Purpose.PREEMPTION, uid)
                 return
         if done and eviction.is_patched:
             self._report(eviction.victim, eviction.ref, by, now)

@@ -9,7 +9,7 @@ It never waits and never reads a clock. `has_work` says whether schedule_one wou
 `deadline` when advance will.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from random import Random
 
 from moorage.api import config
@@ -87,10 +87,24 @@ class Scheduler:
         if state.cluster.pod_groups is not None:
             parts = (self.cycle, self._failures, self.undoing, self.bindings, self.preemptions)
             self.groups = PodGroupCycle(state, *parts, self._record)
+        self._completed = self._find_completed()
         self._outbox = state.outbox
         self._waiting, self._given_up = self.bindings.waiting, self.bindings.given_up
         self._object_waits = self.bindings.object_waits.until
         self._now = 0.0
+
+    def _find_completed(self) -> dict[str, Callable[[str, Outcome, float], None]]:
+        """What takes the outcomes for each purpose."""
+        found: dict[str, Callable[[str, Outcome, float], None]] = {
+            Purpose.BINDING: self.bindings.completed,
+            Purpose.LOOK_UP: self._confirmations.completed,
+            Purpose.PREEMPTION: self.preemptions.completed,
+            Purpose.UNDO: self.undoing.completed,
+        }
+        if self.groups is not None:
+            found[Purpose.POD_GROUP] = self.groups.conditions.completed
+            found[Purpose.TORN_GANG] = self.groups.torn.completed
+        return found
 
     # The verbs
 
@@ -125,18 +139,7 @@ class Scheduler:
         if waiting is None:
             return []  # No part waits for it, so nothing changes.
         purpose, name = waiting
-        if purpose is Purpose.BINDING:
-            self.bindings.completed(name, outcome, now)
-        elif purpose is Purpose.LOOK_UP:
-            self._confirmations.completed(name, outcome, now)
-        elif purpose is Purpose.PREEMPTION:
-            self.preemptions.completed(name, outcome, now)
-        elif purpose is Purpose.UNDO:
-            self.undoing.completed(name, outcome, now)
-        elif purpose is Purpose.POD_GROUP and self.groups is not None:
-            self.groups.conditions.completed(name, outcome)
-        elif purpose is Purpose.TORN_GANG and self.groups is not None:
-            self.groups.torn.completed(name, outcome, now)
+        self._completed[purpose](name, outcome, now)
         return self._caused(now)
 
     def advance(self, now: float) -> list[Effect]:

@@ -136,9 +136,9 @@ class ShadowScheduler(TimedScheduler):
             if waiting is None:
                 continue  # No part waits for the outcome of an Event or a patched condition.
             purpose, name = waiting
-            if purpose is Purpose.BINDING:
+            if purpose == Purpose.BINDING:
                 self._open.setdefault(name, []).append(effect.ticket)
-            elif purpose is Purpose.LOOK_UP:
+            elif purpose == Purpose.LOOK_UP:
                 self.complete(effect.ticket, Failed(NOT_WRITTEN), now)
             else:
                 self.complete(effect.ticket, Done(), now)
