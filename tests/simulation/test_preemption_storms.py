@@ -130,6 +130,14 @@ def test_storm(seed):
 
 
 @pytest.mark.parametrize(
+    "seed",
+    [pytest.param(20030, id="a nominated pod that waits for its retry keeps the room of others")],
+)
+def test_seeds_that_failed(seed):
+    check(live_through(seed, random_faults(seed)))
+
+
+@pytest.mark.parametrize(
     "faults",
     [
         pytest.param({}, id="no faults"),

@@ -145,9 +145,12 @@ class InvariantChecks:
         plugins that rejected it are complete.
         """
         unschedulable = replica.unschedulable_pods()
-        gaps = {pod.uid for pod in unschedulable if not pod.unschedulable_plugins <= COMPLETE_HINTS}
+        gaps = [each for each in unschedulable if not each.unschedulable_plugins <= COMPLETE_HINTS]
+        # Such a pod keeps the room on its nominated node until it is tried again, as in Kubernetes.
+        # A new scheduler tries it at once, and clears the nomination if it still does not fit.
+        kept = {replica.scheduler.nominator.node_for(each.pod) for each in gaps}
         if len(gaps) < len(unschedulable):
-            self._check_with_new_scheduler(excused=gaps)
+            self._check_with_new_scheduler(excused={each.uid for each in gaps}, kept=kept)
 
     def _changed(self, observation: Observation) -> None:
         match observation:
@@ -193,10 +196,12 @@ class InvariantChecks:
                 what = f"is on {is_there!r}, the news said {said!r}, the cache has {believed!r}"
                 self._fail(uid, f"pod {uid} {what}")
 
-    def _check_with_new_scheduler(self, excused: Set[str] | None = None) -> None:
+    def _check_with_new_scheduler(
+        self, excused: Set[str] | None = None, kept: Set[str] = frozenset()
+    ) -> None:
         """No pod is pending that a new scheduler would place, or preempt others for.
 
-        With excused pods, preemption is not checked.
+        With excused pods, preemption is not checked; nor is the room on nodes that others keep.
         """
         scheduler = self._make_scheduler(seed=self._seed)
         now = self._clock.now
@@ -206,7 +211,7 @@ class InvariantChecks:
             for effect in scheduler.schedule_one(now):
                 request = effect.request
                 node = _placed_on(request, scheduler)
-                if node and request.pod.uid not in (excused or ()):
+                if node and node not in kept and request.pod.uid not in (excused or ()):
                     self._fail(request.pod.uid, f"{request.pod.key} waits, and fits {node}")
                 elif excused is None and _evicts(request):
                     self._fail(request.pod.uid, f"{request.pod.key} has not made room for others")
