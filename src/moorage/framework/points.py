@@ -411,10 +411,10 @@ class Contract(Protocol):
 
     @method()
     def nodes_key(self, pod: Pod, table: NodeTable) -> Hashable:
-        """What the results for a pod read of all nodes together, if `depends` is NODES.
+        """What results for a pod read of all nodes together, as a hashable value.
 
-        While the returned hashable value stays equal, a change of a node object matters for the
-        results of that node only. Without this method, it matters for those of all nodes.
+        For plugins that depend on NODES. While it stays equal, a change of a node object matters
+        for the results of that node only; without this method, for those of all nodes.
         """
 
     @method()

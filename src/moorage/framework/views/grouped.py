@@ -127,14 +127,12 @@ class GroupedScores:
         group_of = self._ranked.groups.group_of.item
         if len(kept) > MOST_DERIVED:
             kept.clear()
-        found = []
-        for row in rows:
-            scores = given[at[group_of(row)]]
-            derived = kept.get(row, NOTHING_KEPT).get(scores)
-            if derived is None:
-                derived = derive(row, self.total(row), self.scores(row))
-                kept.setdefault(row, {})[scores] = derived
-            found.append(derived)
+        found = [kept.get(row, NOTHING_KEPT).get(given[at[group_of(row)]]) for row in rows]
+        while None in found:
+            i = found.index(None)
+            row = rows[i]
+            found[i] = derive(row, self.total(row), self.scores(row))
+            kept.setdefault(row, {})[given[at[group_of(row)]]] = found[i]
         return found
 
     def _position(self, row: int) -> int:

@@ -157,7 +157,7 @@ class RankedGroups:
                 group = groups[at]
                 levels = self._levels[group]
                 level = levels_left[group] = levels_left.get(group, len(levels)) - 1
-                rows += row_sets.first(self._set((group << SHIFT) | levels[level]), count)
+                rows += row_sets.first(self._rows[(group << SHIFT) | levels[level]], count)
                 sums[at] = highest - levels[level] + levels[level - 1] if level else NO_TOTAL
             found += sorted(rows)[:count]
         return found

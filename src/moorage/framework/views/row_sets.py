@@ -113,9 +113,11 @@ def remove(rows: RowSet, row: int) -> None:
     rows.pop(bisect_left(rows, row)) if isinstance(rows, list) else rows.remove(row)
 
 
-def first(rows: "RowSet | RowUnion", count: int) -> list[int]:
+def first(rows: "RowSet | RowArray | RowUnion", count: int) -> list[int]:
     """The first rows."""
-    return rows[:count] if isinstance(rows, list) else rows.first(count)
+    if isinstance(rows, list):
+        return rows[:count]
+    return rows[:count].tolist() if isinstance(rows, np.ndarray) else rows.first(count)
 
 
 class RowUnion:
