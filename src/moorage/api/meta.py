@@ -52,11 +52,6 @@ class ObjectMeta(Data):
     owner_references: tuple[OwnerReference, ...] = ()
     finalizers: tuple[str, ...] = ()
 
-    @property
-    def key(self) -> str:
-        """`namespace/name`, or the bare name of a cluster-scoped object."""
-        return f"{self.namespace}/{self.name}" if self.namespace else self.name
-
 
 class KubeObject(Data):
     """The fields of every kind; the namespace of a cluster-scoped object is empty."""

@@ -112,15 +112,16 @@ class MemoryCluster:
         """Store an object; a missing name, UID and creation time are filled in."""
         kind = KIND_OF[type(obj)]
         meta = self._new_meta(obj.metadata, kind, now)
-        stored, key = self._objects[kind.struct], meta.key
+        # One copy with all changes: a dump may have a million objects.
+        new = replace(_initialized(obj, now), metadata=meta)
+        stored, key = self._objects[kind.struct], new.key
         if key in stored:
             raise status_errors.already_exists(RESOURCE_OF[kind.struct], meta.name)
         if self._quotas and (why := self._quotas.refusal(_as_given(obj, meta))):
             raise status_errors.forbidden(RESOURCE_OF[kind.struct], meta.name, why)
         self._uids.add(meta.uid)
         self.version += 1
-        # One copy with all changes: a dump may have a million objects.
-        new = stored[key] = replace(_initialized(obj, now), metadata=meta)
+        stored[key] = new
         self._notify(Added(new))
         return new
 

@@ -70,7 +70,7 @@ class SharedParts:
     def _volumes(self, volumes: tuple[Volume, ...]) -> tuple[Volume, ...]:
         if not volumes or volumes[-1].name.startswith(_TOKEN_VOLUME):
             return volumes
-        return self._tuples.setdefault(_encode(volumes), volumes)  # type: ignore[no-any-return]
+        return self._tuples.setdefault(_encode(volumes), volumes)  # type: ignore[no-any-return]  # tuples of all kinds
 
     def _status(self, status: PodStatus, start_time: str | None) -> PodStatus:
         conditions = status.conditions
