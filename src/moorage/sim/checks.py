@@ -13,7 +13,7 @@ requests of the other. That is excused, as is a node that shrank, or that others
 observation was in transit.
 """
 
-from collections.abc import Callable, Iterable, Set
+from collections.abc import Callable, Iterable, Sequence, Set
 from typing import NoReturn
 
 from moorage.api.config import KubeSchedulerProfile, SchedulerConfiguration
@@ -47,6 +47,10 @@ FIT = "NodeResourcesFit"
 COMPLETE_HINTS = frozenset(
     (FIT, "NodeAffinity", "NodePorts", "NodeUnschedulable", "SchedulingGates", "TaintToleration")
 )
+
+# Nominated pods that are not tried again soon, by node.
+NominatedByNode = dict[str, list[Pod]]
+NONE_NOMINATED: NominatedByNode = {}
 
 
 class InvariantChecks:
@@ -148,7 +152,10 @@ class InvariantChecks:
         gaps = [each for each in unschedulable if not each.unschedulable_plugins <= COMPLETE_HINTS]
         # Such a pod keeps the room on its nominated node until it is tried again, as in Kubernetes.
         # A new scheduler tries it at once, and clears the nomination if it still does not fit.
-        kept = {replica.scheduler.nominator.node_for(each.pod) for each in gaps}
+        kept: NominatedByNode = {}
+        for each in gaps:
+            node = replica.scheduler.nominator.node_for(each.pod)
+            kept.setdefault(node, []).append(each.pod)
         if len(gaps) < len(unschedulable):
             self._check_with_new_scheduler(excused={each.uid for each in gaps}, kept=kept)
 
@@ -197,11 +204,11 @@ class InvariantChecks:
                 self._fail(uid, f"pod {uid} {what}")
 
     def _check_with_new_scheduler(
-        self, excused: Set[str] | None = None, kept: Set[str] = frozenset()
+        self, excused: Set[str] | None = None, kept: NominatedByNode = NONE_NOMINATED
     ) -> None:
         """No pod is pending that a new scheduler would place, or preempt others for.
 
-        With excused pods, preemption is not checked; nor is the room on nodes that others keep.
+        With excused pods, preemption is not checked; nor is a pod that nominated ones keep out.
         """
         scheduler = self._make_scheduler(seed=self._seed)
         now = self._clock.now
@@ -211,10 +218,20 @@ class InvariantChecks:
             for effect in scheduler.schedule_one(now):
                 request = effect.request
                 node = _placed_on(request, scheduler)
-                if node and node not in kept and request.pod.uid not in (excused or ()):
-                    self._fail(request.pod.uid, f"{request.pod.key} waits, and fits {node}")
+                if node and request.pod.uid not in (excused or ()):
+                    if not self._is_kept_out(request.pod.key, node, kept.get(node, ())):
+                        self._fail(request.pod.uid, f"{request.pod.key} waits, and fits {node}")
                 elif excused is None and _evicts(request):
                     self._fail(request.pod.uid, f"{request.pod.key} has not made room for others")
+
+    def _is_kept_out(self, key: str, name: str, nominated: Sequence[Pod]) -> bool:
+        """Whether a node has no room for a pod beside nominated ones of at least its priority."""
+        pod, node = self._cluster.get(Pod, key), self._cluster.get(Node, name)
+        if pod is None or node is None:
+            return False
+        keeping = [other for other in nominated if other.priority >= pod.priority]
+        there = [other for other in self._cluster.active(Pod) if other.node_name == name]
+        return bool(keeping and shortage(pod, node, [*there, *keeping]))
 
     def _fail(self, uid: str, text: str) -> NoReturn:
         raise InvariantError("\n".join((text, self._where(), *self._history(uid))))
