@@ -10,6 +10,8 @@ import os
 import pytest
 from hypothesis import HealthCheck, settings
 
+from moorage.core.journal import Journal
+
 settings.register_profile(
     "moorage",
     max_examples=max(4, int(os.environ.get("MOORAGE_EXAMPLES", "50"))),
@@ -44,3 +46,9 @@ def pytest_runtest_teardown():
     if has_thawed:
         gc.freeze()
         has_thawed = False
+
+
+@pytest.fixture
+def best_nodes(monkeypatch):
+    """Journals keep three of the best nodes of every decision, with their scores per plugin."""
+    monkeypatch.setattr(Journal, "best_nodes", 3)

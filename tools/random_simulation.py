@@ -3,8 +3,9 @@
     python tools/random_simulation.py OUTPUT_DIRECTORY FIRST_SEED LAST_SEED
 
 Writes OUTPUT_DIRECTORY/SEED.jsonl for each seed. The file uses the public API only
-(`moorage.Simulation`, `moorage.plugin`), so that it runs on other commits too: the directory in
-PYTHONPATH decides which source tree is recorded. `tools/same_decisions.py` compares two of them.
+(`moorage.Simulation`, `moorage.plugin`) and the journal, so that it runs on other commits too: the
+directory in PYTHONPATH decides which source tree is recorded. `tools/same_decisions.py` compares
+two of them.
 """
 
 import sys
@@ -19,6 +20,7 @@ from random_faults import random_faults
 
 from moorage import Simulation
 from moorage import plugin as mp
+from moorage.core.journal import Journal
 from moorage.errors import InputError
 
 Manifest = dict[str, Any]
@@ -481,6 +483,7 @@ def record(seed: int) -> Iterator[bytes]:
 
 def main() -> None:
     directory, first, last = sys.argv[1:]
+    Journal.best_nodes = 3
     for seed in range(int(first), int(last) + 1):
         try:
             lines = b"\n".join(record(seed))

@@ -66,7 +66,7 @@ def test_the_node_with_the_highest_score_is_selected(machine):
     run = machine(make("A", score=lambda state, pod, node: scores[node.name]))
     decision = decide(run)
     assert (decision.node, decision.status, decision.feasible_count) == ("n2", SUCCESS, 3)
-    assert decision.scored.top(3, decision.row) == [1, 2, 0]
+    assert [scored.node for scored in decision.best_nodes(3)] == ["n2", "n3", "n1"]
 
 
 def test_49_the_seed_breaks_ties(machine):

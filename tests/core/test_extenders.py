@@ -297,6 +297,7 @@ def test_prioritize(machine, services, node):
     assert facts(made, Decided)[0].node == node
 
 
+@pytest.mark.usefixtures("best_nodes")
 def test_scores_are_scaled_and_weighed(machine):
     made = machine(extenders=[Service(scores={"n1": 3}, weight=2)])
     made.schedule(POD)

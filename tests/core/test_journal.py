@@ -85,6 +85,15 @@ class Ones:
         return 1
 
 
+def test_the_best_nodes_are_not_kept_unless_asked_for(machine):
+    run = machine(Ranks, Ones, nodes=["n0", "n1", "n2"])
+    pod = make_pod("p")
+    run.schedule(pod)
+    (decided,) = run.facts(pod, Decided)
+    assert (decided.node, decided.best) == ("n2", ())
+
+
+@pytest.mark.usefixtures("best_nodes")
 def test_a_decision_has_counts_and_the_best_three_with_their_scores(machine):
     run = machine(Ranks, Ones, nodes=[f"n{i}" for i in range(6)])
     pod = make_pod("p")
@@ -99,6 +108,7 @@ def test_a_decision_has_counts_and_the_best_three_with_their_scores(machine):
     )
 
 
+@pytest.mark.usefixtures("best_nodes")
 @pytest.mark.parametrize("nodes", [2, 3, 4])
 def test_as_many_of_the_best_as_there_are(machine, nodes):
     run = machine(Ones, nodes=[f"n{i}" for i in range(nodes)])

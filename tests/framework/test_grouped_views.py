@@ -111,7 +111,7 @@ def test_groups_are_evaluated_from_the_third_pod_on(decide):
     decision = decide(ByZone)()
     assert isinstance(decision.scored, GroupedScores)
     assert decision.node in ("n2", "n5", "n8")
-    assert decision.scored.top(4, decision.row)[0] == decision.row
+    assert decision.best_nodes(4)[0].node == decision.node
     assert decision.feasible_count == 9
     assert decision.scored.totals.max() == 100
 
@@ -203,11 +203,7 @@ class OfNamespaceB(OfNamespaceA):
     name = namespace = "B"
 
 
-def derived_as(value):
-    return lambda row, total, scores: value
-
-
-def test_templates_share_groups_but_not_what_is_derived_from_scores(bench):
+def test_templates_share_groups_but_not_scores_of_groups(bench):
     workbench = bench([OfNamespaceA, OfNamespaceB], nodes=NODES)
     cluster, templates, profile = workbench.cluster, workbench.templates, workbench.profile
     cycle = SchedulingCycle(cluster, templates, {}, Random(0))
@@ -224,21 +220,13 @@ def test_templates_share_groups_but_not_what_is_derived_from_scores(bench):
     assert isinstance(of_b, GroupedScores)
     assert of_a._ranked is of_b._ranked
     assert (of_a.scores(2), of_b.scores(2)) == ({"A": 100}, {"B": 100})
-    assert of_a.derived([2], derived_as("kept")) == ["kept"]
-    assert of_a.derived([2, 5], derived_as("new")) == ["kept", "new"]
-    assert of_b.derived([2, 5], derived_as("other")) == ["other", "other"]
-    cluster.table.changes.add(2)
-    assert once(pods[1]).scored is of_b
-    assert of_a.derived([2, 5], derived_as("newer")) == ["newer", "new"]
 
 
-def test_the_best_rows_of_several_groups(decide):
+def test_the_best_nodes_of_several_groups(decide):
     """Those with the highest totals first, and of equal totals the first rows."""
     decision = decide(ByZone)()
-    rows = {decision.state.table.names[row]: row for row in range(9)}
-    by_zone = [
-        sorted(row for name, row in rows.items() if int(name[1:]) % 3 == z) for z in (2, 1, 0)
-    ]
+    names = decision.state.table.names[:9]
+    by_zone = [[name for name in names if int(name[1:]) % 3 == zone] for zone in (2, 1, 0)]
+    expected = [decision.node, *[n for zone in by_zone for n in zone if n != decision.node]]
     for count in range(1, 10):
-        expected = [decision.row, *[r for zone in by_zone for r in zone if r != decision.row]]
-        assert decision.scored.top(count, decision.row) == expected[:count]
+        assert [scored.node for scored in decision.best_nodes(count)] == expected[:count]

@@ -27,7 +27,6 @@ def test_union(monkeypatch, shares, most_listed, separate):
         union = RowUnion(sets, capacity)
         assert len(union) == len(rows)
         assert [union[index] for index in range(len(rows))] == rows
-        assert union.first(3) == rows[:3]
 
 
 @pytest.mark.parametrize("most_listed", [1 << 14, 0], ids=["lists", "blocks"])
@@ -36,5 +35,4 @@ def test_changes(monkeypatch, most_listed):
     rows = row_set(np.array([3, 5, 9]), 10)
     row_sets.add(rows, 4)
     row_sets.remove(rows, 9)
-    assert row_sets.first(rows, 10) == [3, 4, 5]
     assert [rows[index] for index in range(len(rows))] == [3, 4, 5]

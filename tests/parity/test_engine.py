@@ -104,6 +104,7 @@ def undone(effect: Effect) -> Outcome:
     return Failed("undone")
 
 
+@pytest.mark.usefixtures("best_nodes")
 @pytest.mark.parametrize(("case", "want"), cases())
 def test_each_attempt_agrees(case: dict[str, Any], want: dict[str, Any]) -> None:
     engine = Engine(case)
@@ -144,6 +145,7 @@ def check_rejected(engine: Engine, pod: Pod, want: dict[str, Any]) -> None:
         assert list(preempting.victims if preempting else ()) == evicted
 
 
+@pytest.mark.usefixtures("best_nodes")
 @pytest.mark.parametrize(("case", "want"), [case for case in cases() if case.values[1].get("best")])
 def test_second_pod_while_the_first_runs(case: dict[str, Any], want: dict[str, Any]) -> None:
     """Updated views give the second pod what `explain` computes from the objects."""

@@ -22,6 +22,9 @@ from moorage.core.journal import Bound, Preempting, Refused
 
 from .dropped_caches import without_caches
 
+# Journals have the scores of the best nodes, too.
+pytestmark = pytest.mark.usefixtures("best_nodes")
+
 SEEDS = seeds(8)
 
 

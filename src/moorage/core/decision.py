@@ -9,6 +9,7 @@ from moorage.api.meta import NodeName
 from moorage.api.pod import Pod
 from moorage.core import diagnosis
 from moorage.core.diagnosis import Diagnosis
+from moorage.core.journal import ScoredNode
 from moorage.framework.post_filter import PostFiltered
 from moorage.framework.profile import Profile
 from moorage.framework.state import CycleState
@@ -67,6 +68,16 @@ class Decision(Struct, gc=False):
             return beside
         assert self.filtered is not None
         return self.filtered.status(row)
+
+    def best_nodes(self, count: int) -> tuple[ScoredNode, ...]:
+        """The nodes with the highest totals: the selected one, which is one of them, and others."""
+        scored, names = self.scored, self.state.table.names
+        if scored is None:
+            return ()
+        totals = scored.totals
+        first = [int(row) for row in (-totals).argsort(kind="stable")[:count] if totals[row] >= 0]
+        rows = [*dict.fromkeys((self.row, *first))][:count]
+        return tuple([ScoredNode(names[r], scored.total(r), scored.scores(r)) for r in rows])
 
     @property
     def rejected_beside_nominated(self) -> dict[int, Status]:

@@ -51,6 +51,7 @@ class Decided(Fact, frozen=True, kw_only=True):
     nodes: int
     feasible: int
     rejected_by: dict[str, int] = {}
+    # The selected node first; see Journal.best_nodes.
     best: tuple[ScoredNode, ...] = ()
 
 
@@ -178,6 +179,9 @@ class Journal(deque[Fact]):
     """Facts in order; with a limit, only the latest. `add` appends one."""
 
     add = deque.append
+    # How many of the best nodes a Decided fact has, with their scores. None, unless they are read:
+    # they would be the largest part of what a placed pod takes, in time and in memory.
+    best_nodes = 0
 
     def __init__(self, limit: int | None = None) -> None:
         super().__init__(maxlen=limit)

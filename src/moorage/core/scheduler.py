@@ -23,7 +23,7 @@ from moorage.core.effects import Effect, Outcome, Purpose, Ticket
 from moorage.core.event_handlers import EventHandlers
 from moorage.core.extenders import ExtenderClient, RunCalls, sequentially
 from moorage.core.failures import Failures
-from moorage.core.journal import Decided, Journal, ScoredNode, SlowPlugin
+from moorage.core.journal import Decided, Journal, SlowPlugin
 from moorage.core.nominator import NominatedPodsByNode
 from moorage.core.observations import Observation
 from moorage.core.pod_group_cycle import PodGroupCycle
@@ -34,8 +34,6 @@ from moorage.core.undoing import Undoing
 from moorage.framework.registry import Registry
 
 CONFIRM_SECONDS = 30.0
-# How many of the best nodes the journal keeps with their scores.
-BEST_KEPT = 3
 
 
 class Scheduler:
@@ -203,9 +201,7 @@ class Scheduler:
             self._reject(entry, decision, now)
 
     def _record(self, entry: QueuedPod, decision: Decision, now: float) -> None:
-        scored, best = decision.scored, list[ScoredNode]()
-        if scored is not None:
-            best = scored.derived(scored.top(BEST_KEPT, decision.row), self._scored_node)
+        kept = self.journal.best_nodes
         self.journal.add(
             Decided(
                 at=now,
@@ -215,12 +211,9 @@ class Scheduler:
                 nodes=decision.nodes,
                 feasible=decision.feasible_count,
                 rejected_by=decision.rejected_by(),
-                best=tuple(best),
+                best=decision.best_nodes(kept) if kept else (),
             )
         )
-
-    def _scored_node(self, row: int, total: int, scores: dict[str, int]) -> ScoredNode:
-        return ScoredNode(self.cluster.table.names[row], total, scores)
 
     def _reject(self, entry: QueuedPod, decision: Decision, now: float) -> None:
         """Carry out what post_filter plugins request, and return the pod to the queue."""

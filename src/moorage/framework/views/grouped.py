@@ -9,9 +9,9 @@ Keys and groups are kept from one pod of the template to the next: what is left 
 row that changed, and to ask the plugins about few groups.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from operator import add
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,14 +21,13 @@ from moorage.framework.invoke import CallMeter
 from moorage.framework.points import BEST
 from moorage.framework.state import CycleState
 from moorage.framework.status import Scores
-from moorage.framework.views import row_sets
 from moorage.framework.views.feasible import FeasibleRows
 from moorage.framework.views.policy import IndexedFilter
 from moorage.framework.views.pre_filters import PreFiltered, Versions
 from moorage.framework.views.ranked_groups import RankedGroups
 from moorage.framework.views.row_sets import RowSet, RowUnion
 from moorage.framework.views.shared_totals import SharedTotals
-from moorage.framework.views.totals import MOST_DERIVED, Derive, TotalView
+from moorage.framework.views.totals import TotalView
 from moorage.framework.views.uncached import UncachedScore
 from moorage.nodes.groups import GroupKey, Groups
 
@@ -40,9 +39,6 @@ MOST_GROUPS = 256
 
 # A score plugin's name, and its normalised and weighted scores by group.
 GroupPart = tuple[str, list[int]]
-
-# Where nothing is kept for a row.
-NOTHING_KEPT: Mapping[Any, Any] = {}
 
 
 class GroupedScores:
@@ -56,29 +52,21 @@ class GroupedScores:
         self._total = total
         self._groups = ranked.feasible
         self._parts: Sequence[GroupPart] = ()
-        # What plugins add to the totals of each group, in all and each of them.
+        # What plugins add to the totals of each group.
         self._added: list[int] = []
-        self._given: list[Any] = []
-        # What a reader derived from all these scores.
-        self._derived: dict[int, dict[Any, Any]] = {}
-        # The highest totals of each group, and the best rows.
-        self._totals: list[int] = []
         self._best: RowSet | RowUnion = []
 
     def add_up(self, groups: Groups, parts: Sequence[GroupPart]) -> None:
         """Find the totals of groups, of which there are some."""
         ranked, numbers = self._ranked, groups.numbers
-        if len(parts) != len(self._parts):
-            self._derived = ranked.derived(tuple([name for name, _ in parts]))
         self._groups, self._parts = groups, parts
         totals = [*map(ranked.tops.__getitem__, numbers)]
         if parts:
-            self._added = self._given = parts[0][1]
+            added = parts[0][1]
             if len(parts) > 1:
-                self._given = [*zip(*[scores for _, scores in parts], strict=True)]
-                self._added = [*map(sum, self._given)]
-            totals = [*map(add, totals, self._added)]
-        self._totals, highest = totals, max(totals)
+                added = [*map(sum, zip(*[scores for _, scores in parts], strict=True))]
+            totals, self._added = [*map(add, totals, added)], added
+        highest = max(totals)
         if totals.count(highest) > 1:
             numbers = [n for n, total in zip(numbers, totals, strict=True) if total == highest]
             self._best = ranked.best(numbers)
@@ -88,14 +76,6 @@ class GroupedScores:
     def best(self) -> RowSet | RowUnion:
         """The rows that share the highest total, ascending."""
         return self._best
-
-    def top(self, count: int, selected: int) -> list[int]:
-        """The rows with the highest totals: the selected one, which is one of them, and others."""
-        if len(self._best) >= count:
-            found = row_sets.first(self._best, count)
-        else:
-            found = self._ranked.first(self._groups.numbers, self._totals, count)
-        return [*dict.fromkeys((selected, *found))][:count]  # The selected one may be there twice.
 
     @property
     def totals(self) -> Scores:
@@ -118,22 +98,6 @@ class GroupedScores:
             return cached.of(row)
         at = self._position(row)
         return cached.of_with(row, {name: scores[at] for name, scores in self._parts})
-
-    def derived(self, rows: Sequence[int], derive: Derive) -> list[Any]:
-        """What follows from the scores of rows; kept as long as these stay the same."""
-        if not self._parts:
-            return self._total.scored.derived(rows, derive)
-        kept, given, at = self._derived, self._given, self._groups.at
-        group_of = self._ranked.groups.group_of.item
-        if len(kept) > MOST_DERIVED:
-            kept.clear()
-        found = [kept.get(row, NOTHING_KEPT).get(given[at[group_of(row)]]) for row in rows]
-        while None in found:
-            i = found.index(None)
-            row = rows[i]
-            found[i] = derive(row, self.total(row), self.scores(row))
-            kept.setdefault(row, {})[given[at[group_of(row)]]] = found[i]
-        return found
 
     def _position(self, row: int) -> int:
         return self._groups.at[self._ranked.groups.group_of.item(row)]

@@ -10,9 +10,6 @@ from typing import Any
 from msgspec import Struct
 
 from moorage.framework.status import Scores
-from moorage.nodes.resource_numbers import ResourceNumbers
-
-MOST_NUMBERS = 1024
 
 # A score plugin's name, its weight, and its scores: one number if all rows have the same.
 Part = tuple[str, int, int | Scores]
@@ -32,8 +29,6 @@ class Parts:
     # Scores of rows that the columns do not have yet, and the parts that add to them.
     _ahead: Mapping[int, dict[str, int]] = MappingProxyType({})
     _by_node: Sequence[Part] = ()
-    # Set if rows with equal resources have equal scores.
-    _numbers: ResourceNumbers | None = None
 
     def __init__(self, parts: Sequence[Part], order: Mapping[str, int]) -> None:
         self._parts = parts
@@ -43,12 +38,8 @@ class Parts:
         self.varying = [part for part in parts if not isinstance(part[2], int)]
         # The same together with parts of other plugins, by their names.
         self._merged: dict[tuple[str, ...], dict[str, int]] = {}
-        # What a reader derived from the scores of a row; dropped when they change.
-        self.derived: dict[int, Any] = {}
         # What a reader derived from these parts by the number of a row's resources.
         self.known: dict[int, Any] = {}
-        # Scores by the number of a row's resources, where these decide.
-        self._by_number: dict[int, dict[str, int]] = {}
 
     def _in_order(self, parts: Sequence[Part]) -> dict[str, int]:
         order = self._order
@@ -57,17 +48,6 @@ class Parts:
 
     def of(self, row: int) -> dict[str, int]:
         """A row's weighted score per plugin; read only."""
-        if self._numbers is None:
-            return self._read(row)
-        number, known = self._numbers.of(row), self._by_number
-        found = known.get(number)
-        if found is None:
-            if len(known) > MOST_NUMBERS:
-                known.clear()
-            found = known[number] = self._read(row)
-        return found
-
-    def _read(self, row: int) -> dict[str, int]:
         found: dict[str, int] = self._constant
         varying: Sequence[Part] = self.varying
         if row in self._ahead:
@@ -76,13 +56,10 @@ class Parts:
                 return found
         return _filled(found, varying, row)
 
-    def read_ahead(
-        self, ahead: dict[int, dict[str, int]], by_node: set[str], numbers: ResourceNumbers
-    ) -> None:
+    def read_ahead(self, ahead: dict[int, dict[str, int]], by_node: set[str]) -> None:
         """Read the scores of rows there first, except those of plugins that read nodes only."""
         self._ahead = ahead
         self._by_node = [part for part in self.varying if part[0] in by_node]
-        self._numbers = None if self._by_node else numbers
 
     def with_scores(self, weighted: Mapping[str, int]) -> dict[str, int]:
         """The weighted scores that all rows share, together with some of other plugins."""
@@ -111,9 +88,6 @@ class Parts:
 
 class CycleParts:
     """What each plugin gave in one cycle: cached parts, and those of this cycle only."""
-
-    # Nothing is kept: these parts are read once.
-    derived: None = None
 
     def __init__(self, cached: Parts, more: Sequence[Part]) -> None:
         self._cached = cached

@@ -6,7 +6,6 @@ known at any time, and so is what comes next when they are used up.
 
 from bisect import bisect_left, insort
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,9 +30,6 @@ class RankedGroups:
     def __init__(self, groups: RowGroups, total: TotalView) -> None:
         self.groups = groups
         self._total = total
-        # What a reader derived from the scores of a row and those added to it: by the plugins that
-        # gave these, by row, and by what they gave.
-        self._derived: dict[tuple[str, ...], dict[int, dict[Any, Any]]] = {}
         self._build()
 
     def _build(self) -> None:
@@ -61,15 +57,6 @@ class RankedGroups:
         sizes = np.bincount(group_of[rows])
         numbers = sizes.nonzero()[0]
         self.feasible = Groups(self.groups, numbers.tolist(), sizes[numbers].tolist())
-        for derived in self._derived.values():
-            derived.clear()
-
-    def derived(self, plugins: tuple[str, ...]) -> dict[int, dict[Any, Any]]:
-        """What a reader derived from scores together with those of some plugins."""
-        found = self._derived.get(plugins)
-        if found is None:
-            found = self._derived[plugins] = {}
-        return found
 
     def refresh(self) -> None:
         """Move the rows whose group or total changed, after the totals were brought up to date.
@@ -81,8 +68,6 @@ class RankedGroups:
             self._build()
             return
         for row in moved:
-            for derived in self._derived.values():
-                derived.pop(row, None)
             total, before = scored.totals.item(row), self._keys.item(row)
             key = NOT_FEASIBLE
             if total >= 0:
@@ -143,21 +128,3 @@ class RankedGroups:
     def best(self, groups: Sequence[int]) -> RowUnion:
         """The same of several groups."""
         return RowUnion([*map(self.best_of, groups)], self._capacity)
-
-    def first(self, groups: Sequence[int], totals: Sequence[int], count: int) -> list[int]:
-        """So many rows of groups, or one more: those with the highest sums of total and what is
-        added to it, the first ones of equal sums. `totals` has the highest sum of each group.
-        """
-        found: list[int] = []
-        sums, levels_left = [*totals], dict[int, int]()
-        while len(found) <= count and (highest := max(sums)) != NO_TOTAL:
-            rows: list[int] = []
-            while highest in sums:
-                at = sums.index(highest)
-                group = groups[at]
-                levels = self._levels[group]
-                level = levels_left[group] = levels_left.get(group, len(levels)) - 1
-                rows += row_sets.first(self._rows[(group << SHIFT) | levels[level]], count)
-                sums[at] = highest - levels[level] + levels[level - 1] if level else NO_TOTAL
-            found += sorted(rows)[:count]
-        return found

@@ -34,8 +34,6 @@ class RowBlocks:
         self._by_block = self._has_row.reshape(blocks, self.BLOCK)
         self._counts = self._by_block.sum(axis=1)
         self._length = len(rows)
-        # The first rows, as far as they were asked for.
-        self._first: list[int] = []
 
     def __len__(self) -> int:
         return self._length
@@ -56,33 +54,14 @@ class RowBlocks:
         row: int = block * cls.BLOCK + has_row.nonzero()[0].item(at)
         return row
 
-    def first(self, count: int) -> list[int]:
-        """The first rows."""
-        if len(self._first) < count:
-            self._first = self._find_first(count)
-        return self._first[:count]
-
-    def _find_first(self, count: int) -> list[int]:
-        found: list[int] = []
-        block = int((self._counts > 0).argmax())
-        while len(found) < count and block < len(self._counts):
-            rows = self._by_block[block].nonzero()[0][: count - len(found)]
-            found += [row + block * self.BLOCK for row in rows.tolist()]
-            block += 1
-        return found
-
     def add(self, row: int) -> None:
         """Add a row that is not there."""
-        if self._first and row < self._first[-1]:
-            self._first = []
         self._has_row[row] = True
         self._counts[row // self.BLOCK] += 1
         self._length += 1
 
     def remove(self, row: int) -> None:
         """Remove a row."""
-        if self._first and row <= self._first[-1]:
-            self._first = []
         self._has_row[row] = False
         self._counts[row // self.BLOCK] -= 1
         self._length -= 1
@@ -113,13 +92,6 @@ def remove(rows: RowSet, row: int) -> None:
     rows.pop(bisect_left(rows, row)) if isinstance(rows, list) else rows.remove(row)
 
 
-def first(rows: "RowSet | RowArray | RowUnion", count: int) -> list[int]:
-    """The first rows."""
-    if isinstance(rows, list):
-        return rows[:count]
-    return rows[:count].tolist() if isinstance(rows, np.ndarray) else rows.first(count)
-
-
 class RowUnion:
     """The rows of sets that have none in common, ascending."""
 
@@ -138,10 +110,6 @@ class RowUnion:
         if RowBlocks in map(type, sets):
             return RowBlocks.nth([blocks_of(each, self._capacity) for each in sets], index)
         return nth(sets, index, self._length)  # type: ignore[arg-type]  # no blocks
-
-    def first(self, count: int) -> list[int]:
-        """The first rows."""
-        return sorted(chain.from_iterable([first(each, count) for each in self._sets]))[:count]
 
 
 def nth(lists: Sequence[list[int]], index: int, length: int) -> int:

@@ -1,7 +1,7 @@
 """TotalView: the weighted sum of normalised scores of feasible rows, and the best rows."""
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from msgspec import Struct
@@ -17,13 +17,6 @@ from moorage.nodes.changes import UNREAD
 
 if TYPE_CHECKING:
     from moorage.framework.views.feasible import FeasibleView
-
-# How many rows have what readers derived from their scores: the best rows of a cycle are most often
-# those of the next.
-MOST_DERIVED = 64
-
-# What a reader derives from a row, its total, and its weighted scores per plugin.
-Derive = Callable[[int, int, dict[str, int]], Any]
 
 # Up to such a weight, a hundred points fit into 32 bits beside what many other plugins give.
 LIGHT = 1 << 16
@@ -59,52 +52,6 @@ class Scored(Struct, gc=False):
     def scores(self, row: int) -> dict[str, int]:
         """The weighted score per plugin of a row."""
         return self.parts.of(row)
-
-    def derived(self, rows: Sequence[int], derive: Derive) -> list[Any]:
-        """What follows from the scores of rows; kept as long as these stay the same."""
-        of_total, parts = self.totals.item, self.parts
-        kept = parts.derived
-        if kept is None:
-            return [derive(row, of_total(row), parts.of(row)) for row in rows]
-        if len(kept) > MOST_DERIVED:
-            kept.clear()
-        found = [*map(kept.get, rows)]
-        while None in found:
-            at = found.index(None)
-            row = rows[at]
-            found[at] = kept[row] = derive(row, of_total(row), parts.of(row))
-        return found
-
-    def top(self, count: int, selected: int) -> list[int]:
-        """The rows with the highest totals: the selected one, which is one of them, and others."""
-        best = self.best_rows.rows(self.totals)
-        if isinstance(best, list):
-            rows = best[:count]
-        elif isinstance(best, RowBlocks):
-            rows = best.first(count)
-        else:
-            rows = [*map(int, best[:count])]
-        if selected in rows:
-            rows.remove(selected)
-        found = [selected, *rows[: count - 1]]
-        return found if len(found) == count else _fill(found, self.totals, count)
-
-
-def _fill(found: list[int], totals: Scores, count: int) -> list[int]:
-    """Add the next best rows until there are enough, as far as there are any."""
-    # Rows that were found are hidden for a moment, which is quicker than a copy.
-    hidden = [(row, totals.item(row)) for row in found]
-    totals[found] = -1
-    while len(hidden) < count:
-        row = int(totals.argmax())  # The first of the best.
-        total = totals.item(row)
-        if total < 0:
-            break
-        hidden.append((row, total))
-        totals[row] = -1
-    for row, total in hidden:
-        totals[row] = total
-    return [row for row, _ in hidden]
 
 
 class TotalView(View):
@@ -147,7 +94,7 @@ class TotalView(View):
         """Prepare for `take_total`, when all columns are up to date."""
         self._by_node = [(w, view) for w, view in self._varying if reads_nodes_only(view)]
         names = {view.name for _, view in self._by_node}
-        self.parts.read_ahead(self._ahead, names, self.table.resource_numbers)
+        self.parts.read_ahead(self._ahead, names)
 
     def take_total(self, row: int, known: KnownScores) -> None:
         """Take the scores of a feasible row that the columns do not have yet."""
@@ -155,7 +102,6 @@ class TotalView(View):
         for weight, view in self._by_node:
             total += weight * view.values.item(row)
         self._ahead[row] = known.scores
-        self.parts.derived.pop(row, None)
         before = scored.totals.item(row)
         if total != before:
             scored.totals[row] = total
@@ -210,9 +156,7 @@ class TotalView(View):
 
     def compute_row(self, row: int) -> bool:
         assert self._sums is not None
-        scored = self.scored
-        self.parts.derived.pop(row, None)
-        total = self._constant
+        scored, total = self.scored, self._constant
         for weight, view in self._varying:
             total += weight * view.values.item(row)
         self._sums[row] = total
