@@ -59,8 +59,9 @@ class Allocatable:
 
 
 Amounts = list[int] | Zeros
-# A line, and the requested and allocatable amounts that it is computed from.
-LineSource = tuple[Floats, Amounts, Amounts]
+# A line, the amounts that it is computed from (requested, and allocatable if it is what they leave
+# free), and what these are multiplied by.
+LineSource = tuple[Floats, Amounts, Amounts | None, int]
 
 
 class FloatLines:
@@ -75,8 +76,6 @@ class FloatLines:
         # All amounts are multiplied by it.
         self._factor = factor
         self.values: Floats = np.empty((len(resources), table.capacity))
-        # Once every resource has a column.
-        self._sources: list[LineSource] | None = None
         self.write(slice(None))
 
     def write(self, rows: slice | np.ndarray) -> None:
@@ -88,26 +87,16 @@ class FloatLines:
                 amounts = table.allocatable_columns[resource][rows] - amounts
             self.values[line, rows] = amounts * self._factor
 
-    def write_row(self, row: int) -> None:
-        """Compute one row again."""
-        sources, factor = self._sources or self._find_sources(), self._factor
-        if self._free:
-            for line, requested, allocatable in sources:
-                line[row] = (allocatable[row] - requested[row]) * factor
-        else:
-            for line, requested, _ in sources:
-                line[row] = requested[row] * factor
-
-    def _find_sources(self) -> list[LineSource]:
-        sources: list[LineSource] = []
-        table, is_complete = self._table, True
+    @property
+    def sources(self) -> list[LineSource]:
+        """What each line is computed from; ZEROS for a resource without a column."""
+        table, sources = self._table, list[LineSource]()
         for line, (resource, defaulted) in zip(self.values, self._resources, strict=True):
             requested = table.requested_of(defaulted=defaulted).values.get(resource, ZEROS)
-            allocatable = table.allocatable_columns.values.get(resource, ZEROS)
-            is_complete = is_complete and requested is not ZEROS and allocatable is not ZEROS
-            sources.append((line, requested, allocatable))
-        if is_complete:
-            self._sources = sources
+            allocatable: Amounts | None = None
+            if self._free:
+                allocatable = table.allocatable_columns.values.get(resource, ZEROS)
+            sources.append((line, requested, allocatable, self._factor))
         return sources
 
 
@@ -135,6 +124,8 @@ class DerivedResources:
     def _forget(self) -> None:
         self._cursor = Cursor(self._changes)
         self._lines: dict[tuple[CountedResources, bool, int], FloatLines] = {}
+        # Those of all lines, once every resource has a column.
+        self._sources: list[LineSource] | None = None
         self._bounds: dict[tuple[str, bool], FreeBound] = {}
         # The same for the resources of a request.
         self._bounds_of: dict[CountedResources, list[FreeBound]] = {}
@@ -147,6 +138,7 @@ class DerivedResources:
         if lines is None:
             if len(self._lines) >= MOST_LINES:
                 self._lines.clear()
+            self._sources = None
             lines = FloatLines(self._table, resources, free=free, factor=factor)
             self._lines[resources, free, factor] = lines
         return lines.values
@@ -186,6 +178,7 @@ class DerivedResources:
         rows = cursor.changed()
         if rows is None or len(rows) > self._table.capacity:
             self._lines.clear()
+            self._sources = None
             self._drop_bounds()
         elif len(rows) > FEW_ROWS:
             self._drop_bounds()
@@ -199,18 +192,27 @@ class DerivedResources:
 
     def _follow_row(self, row: int) -> None:
         table = self._table
-        for lines in self._lines.values():
-            lines.write_row(row)
+        for line, requested, allocatable, factor in self._sources or self._find_sources():
+            amount = requested[row]
+            line[row] = (amount if allocatable is None else allocatable[row] - amount) * factor
         for bound in self._bounds.values():
-            requested, allocatable = bound.requested, bound.allocatable
-            if requested is None or allocatable is None:
+            used, offered = bound.requested, bound.allocatable
+            if used is None or offered is None:
                 bound.compute(table)
                 continue
-            free = allocatable[row] - requested[row]
+            free = offered[row] - used[row]
             if free < bound.least and table.active_rows.item(row):
                 bound.least, bound.row = int(free), row
             elif row == bound.row:
                 bound.is_tight = False
+
+    def _find_sources(self) -> list[LineSource]:
+        sources = [source for lines in self._lines.values() for source in lines.sources]
+        if all(
+            requested is not ZEROS and offered is not ZEROS for _, requested, offered, _ in sources
+        ):
+            self._sources = sources
+        return sources
 
 
 @dataclass(slots=True)

@@ -92,12 +92,11 @@ class CycleParts:
     def __init__(self, cached: Parts, more: Sequence[Part]) -> None:
         self._cached = cached
         self._more = more
-        self._slots = cached.slots(next(zip(*more, strict=True), ()))
-        self._varying = [*cached.varying, *more]
 
     def of(self, row: int) -> dict[str, int]:
         """A row's weighted score per plugin."""
-        return _filled(self._slots, self._varying, row)
+        slots = self._cached.slots(tuple([name for name, _, _ in self._more]))
+        return _filled(slots, [*self._cached.varying, *self._more], row)
 
     def with_parts(self, more: Sequence[Part]) -> "CycleParts":
         """These parts and those of other plugins."""
