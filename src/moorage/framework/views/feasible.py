@@ -8,12 +8,12 @@ that read usage, whatever the number of nodes.
 from collections.abc import Sequence
 
 import numpy as np
+from moorage.framework.status import Mask, Status
+from moorage.nodes.table import NodeTable
 from numpy.typing import NDArray
 
-from moorage.framework.status import Mask, Status
 from moorage.framework.views.filters import FITS, FilterView, RowStatuses
 from moorage.framework.views.view import RowArray, View
-from moorage.nodes.table import NodeTable
 
 # Filters are numbered by their order in the profile.
 FilterIndexes = NDArray[np.int16]
@@ -93,6 +93,15 @@ class FeasibleRows:
         rejecting = [(i, s) for i, s in self.filters if s.codes is not None]
         by_filter = [statuses.by_status(rows[first == i]) for i, statuses in rejecting]
         return [each for found in by_filter for each in found]
+
+
+def open_rows(
+    table: NodeTable, earlier: Sequence[tuple[int, RowStatuses]], names: frozenset[str] | None
+) -> Mask:
+    """The rows that no earlier filter rejects, if names are given only of these nodes."""
+    rows = FeasibleRows((), earlier)
+    rows.combine(table.active_rows, table.node_count)
+    return rows.fits if names is None else rows.fits & table.named(names)
 
 
 class FeasibleView(View, FeasibleRows):

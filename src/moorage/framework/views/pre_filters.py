@@ -6,19 +6,20 @@ from collections.abc import Callable, Hashable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
-
 from moorage.api.pod import Pod
 from moorage.errors import PluginError
-from moorage.framework import invoke
 from moorage.framework.invoke import PluginMethod
 from moorage.framework.state import NO_PLUGINS, CycleState
 from moorage.framework.status import SKIP, SUCCESS, Code, Narrowed, Status, unresolvable
+from msgspec import Struct
+
+from moorage.framework import invoke
 from moorage.framework.views.policy import CachePolicy, IndexedFilter
 
 if TYPE_CHECKING:
     from moorage.framework.profile import Profile
-    from moorage.framework.views.template import PluginViews
+
+    from moorage.framework.views.plugin_views import PluginViews
     from moorage.framework.views.uncached import UncachedScore
 
 Result = Status | Narrowed

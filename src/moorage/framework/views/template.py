@@ -15,28 +15,27 @@ unchanged.
 """
 
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from moorage.api.pod import Pod
-from moorage.framework import invoke
 from moorage.framework.invoke import measured
 from moorage.framework.state import CycleState
-from moorage.framework.status import SKIP, SUCCESS, Mask, Narrowed, Scores, Status
-from moorage.framework.views.feasible import FeasibleRows, FeasibleView
+from moorage.framework.status import SKIP, SUCCESS, Mask, Scores
+from moorage.nodes.template import PodTemplate
+
+from moorage.framework import invoke
+from moorage.framework.views.feasible import FeasibleRows, FeasibleView, open_rows
 from moorage.framework.views.filters import FilterView, PlacementFilterView, RowStatuses
 from moorage.framework.views.grouped import ByGroup, GroupedViews
 from moorage.framework.views.nominated import NominatedPodsCheck
+from moorage.framework.views.plugin_views import PluginViews
 from moorage.framework.views.policy import IndexedFilter, groups_rows, is_never_cached
 from moorage.framework.views.pre_filters import PreFiltered, PreFilterStage, Versions
 from moorage.framework.views.rejections import RejectionCounts
 from moorage.framework.views.repeated import RepeatedTotals
 from moorage.framework.views.resources import ResourceViews
-from moorage.framework.views.scores import ScoreView
 from moorage.framework.views.totals import Scored, TotalView
 from moorage.framework.views.uncached import UncachedScore
-from moorage.nodes.table import NodeTable
-from moorage.nodes.template import PodTemplate
 
 if TYPE_CHECKING:
     from moorage.framework.profile import Profile
@@ -45,55 +44,6 @@ if TYPE_CHECKING:
 
 # What pre_filter plugins, filters and scores say of a pod.
 Repeated = tuple[PreFiltered, FeasibleView, Scored]
-
-
-class PluginViews:
-    """One plugin's cached results: pre_filter, pre_score, its state, verdicts and scores.
-
-    Shared by all templates that agree in what the plugin reads of a pod.
-    """
-
-    def __init__(self, profile: "Profile", plugin: Any, template: PodTemplate) -> None:
-        self.state = CycleState.of(profile.cluster, template)
-        self._profile = profile
-        self._plugin = plugin
-        self._skips_score: bool | None = None
-
-    @cached_property
-    def pre_filtered(self) -> Status | Narrowed:
-        """The result of pre_filter."""
-        method = self._profile.require(self._plugin, "pre_filter")
-        state = self.state
-        return invoke.check_pre_filtered(method, method.call(state, state.template.exemplar))
-
-    def skips_score(self, fits: Mask) -> bool:
-        """Whether pre_score skips the pod, which must not depend on the feasible rows."""
-        if self._skips_score is None:
-            skips, profile, plugin = False, self._profile, self._plugin
-            if plugin.name in profile.pre_scores:
-                method, pod = profile.require(plugin, "pre_score"), self.state.template.exemplar
-                skips = invoke.skips_score(method, method.call(self.state, pod, fits))
-            self._skips_score = skips
-        return self._skips_score
-
-    @cached_property
-    def filter_view(self) -> FilterView:
-        """The verdicts on every row."""
-        return FilterView(self._profile, self._plugin, self.state)
-
-    @cached_property
-    def score_view(self) -> ScoreView:
-        """The raw scores of every row."""
-        return ScoreView(self._profile, self._plugin, self.state)
-
-
-def _open_rows(
-    table: NodeTable, earlier: Sequence[tuple[int, RowStatuses]], names: frozenset[str] | None
-) -> Mask:
-    """The rows that no earlier filter rejects, if names are given only of these nodes."""
-    rows = FeasibleRows((), earlier)
-    rows.combine(table.active_rows, table.node_count)
-    return rows.fits if names is None else rows.fits & table.named(names)
 
 
 class TemplateViews:
@@ -238,7 +188,7 @@ class TemplateViews:
             else:
                 earlier = [f for f in (*feasible.filters, *rejecting) if f[0] < index]
                 only = pre.names if is_never_cached(plugin) else None
-                view.evaluate_each(state, pod, _open_rows(state.table, earlier, only))
+                view.evaluate_each(state, pod, open_rows(state.table, earlier, only))
             if view.codes is not None:
                 rejecting.append((index, view))
         if not rejecting:
