@@ -177,7 +177,6 @@ class FilterView(PluginView, RowStatuses):
     def evaluate(self, state: CycleState, pod: Pod) -> None:
         """Compute all verdicts for one cycle, in the array form."""
         assert self._all is not None
-        self.state, self._pod = state, pod
         self.take(invoke.filter_rows(self._all, state, pod, self.table))
 
     def evaluate_each(self, state: CycleState, pod: Pod, open_rows: Mask) -> None:

@@ -32,6 +32,8 @@ class RepeatedTotals:
         self._number_of = by_resources.table.resource_numbers.of
         self._log = by_resources.table.changes
         self._position = self._log.position
+        self._node_changes = by_resources.table.node_changes
+        self._node_position = self._node_changes.position
         # By the number of a row's resources; it holds as long as the parts, also after other
         # changes, such as a node that is full.
         self._known: dict[int, KnownScores] = total.parts.known
@@ -53,6 +55,11 @@ class RepeatedTotals:
             return None
         covers = by_resources.covers([*feasible.live_inputs, *scores])
         return cls(feasible, total, by_resources) if covers else None
+
+    @property
+    def holds(self) -> bool:
+        """Whether no node object changed, nor a verdict of a filter."""
+        return self._node_position == self._node_changes.position and self.feasible.is_current
 
     def take_changes(self) -> bool:
         """Bring the totals up to date; False if that takes more than known scores."""

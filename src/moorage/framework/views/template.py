@@ -18,12 +18,10 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from moorage.api.pod import Pod
+from moorage.framework import invoke
 from moorage.framework.invoke import measured
 from moorage.framework.state import CycleState
 from moorage.framework.status import SKIP, SUCCESS, Mask, Scores
-from moorage.nodes.template import PodTemplate
-
-from moorage.framework import invoke
 from moorage.framework.views.feasible import FeasibleRows, FeasibleView, open_rows
 from moorage.framework.views.filters import FilterView, PlacementFilterView, RowStatuses
 from moorage.framework.views.grouped import ByGroup, GroupedViews
@@ -36,6 +34,7 @@ from moorage.framework.views.repeated import RepeatedTotals
 from moorage.framework.views.resources import ResourceViews
 from moorage.framework.views.totals import Scored, TotalView
 from moorage.framework.views.uncached import UncachedScore
+from moorage.nodes.template import PodTemplate
 
 if TYPE_CHECKING:
     from moorage.framework.profile import Profile
@@ -44,6 +43,8 @@ if TYPE_CHECKING:
 
 # What pre_filter plugins, filters and scores say of a pod.
 Repeated = tuple[PreFiltered, FeasibleView, Scored]
+# A plugin's name, its weight, and its scores in one cycle.
+AddedScores = tuple[str, int, Scores]
 
 
 class TemplateViews:
@@ -91,8 +92,11 @@ class TemplateViews:
         # The totals as long as only the resources of rows change, and what pre_filter plugins said.
         self._repeated: RepeatedTotals | None = None
         self._repeats_after: PreFiltered | None = None
-        # When all uncached scores skipped the pod, as long as skip keys stay the same.
-        self._scores_skipped_at = -1
+        # Whether no plugin has to be called for the next pod.
+        self._repeats_alone = False
+        # The uncached scores that may not skip the next pod, as long as skip keys stay the same.
+        self._active_scores: Sequence[UncachedScore] = ()
+        self._active_scores_at = -1
         # Rows are evaluated by group, as long as skip keys stay the same.
         self._grouped: GroupedViews | None = None
         self._grouped_at = -1
@@ -139,13 +143,15 @@ class TemplateViews:
 
     def filter(self, state: CycleState, pod: Pod, pre: PreFiltered) -> FeasibleRows:
         """Every row's verdict."""
-        feasible, self._repeated, self._pre = self._feasible, None, pre
-        if feasible is None or self._by_placement != pre.by_placement:
-            feasible = self._build_feasible(pre)
-        by_resources = self._by_resources
-        if by_resources is not None:
-            by_resources.refresh()
-        feasible.refresh(state, pod)
+        feasible, repeated, self._pre = self._feasible, self._repeated, pre
+        if feasible is None or repeated is None or not self._can_repeat(repeated, pre):
+            self._repeated = None
+            if feasible is None or self._by_placement != pre.by_placement:
+                feasible = self._build_feasible(pre)
+            by_resources = self._by_resources
+            if by_resources is not None:
+                by_resources.refresh()
+            feasible.refresh(state, pod)
         if pre.uncached:
             return self._filter_uncached(state, pod, pre, feasible)
         return feasible
@@ -205,16 +211,23 @@ class TemplateViews:
         feasible = self._feasible
         assert feasible is not None, "filters run first"
         total = self._total or self._build_total(feasible, fits)
-        total.refresh(state, pod)
-        total.check(fits)
+        repeats = self._repeated is not None and fits is feasible.fits
+        if not repeats:
+            total.refresh(state, pod)
+            total.check(fits)
         scored = total.scored if fits is feasible.fits else total.among(fits)
-        if self._scores_skipped_at == self._pre_filters.epoch:
-            if self._by_placement:
-                self._group(())
-            elif scored is total.scored:
+        added = self._score_uncached(state, pod, fits)
+        if repeats and not added:
+            return scored
+        self._repeated = None
+        if not added:
+            if scored is total.scored and not self._by_placement:
                 self._find_repeated(feasible, total)
             return scored
-        return self._score_uncached(state, pod, fits, scored)
+        if repeats:
+            total.refresh(state, pod)  # What is added to are the columns of plugins.
+            scored = total.scored
+        return scored.plus(added)
 
     def _build_total(self, feasible: FeasibleView, fits: Mask) -> TotalView:
         scores = []
@@ -231,13 +244,16 @@ class TemplateViews:
             self._by_resources = ResourceViews.of(self.state.table, [*filters, *by_score])
         return self._total
 
-    def _score_uncached(self, state: CycleState, pod: Pod, fits: Mask, scored: Scored) -> Scored:
-        """The scores together with those of plugins that run in every cycle."""
+    def _score_uncached(self, state: CycleState, pod: Pod, fits: Mask) -> list[AddedScores]:
+        """The scores of plugins that run in every cycle."""
         stage, retains = self._pre_filters, self.retains
-        # Those that may not skip the next pod.
+        is_known = self._active_scores_at == stage.epoch
         active: list[UncachedScore] = []
-        added: list[tuple[str, int, Scores]] = []
-        for plugin in stage.uncached_scores():
+        added: list[AddedScores] = []
+        for plugin in self._active_scores if is_known else stage.uncached_scores():
+            if plugin.name in state.idle:
+                active.append(plugin)  # With the next pod it may have something to do.
+                continue
             method = plugin.pre_score
             if method is not None:
                 status = method.call(state, pod, fits)
@@ -249,10 +265,10 @@ class TemplateViews:
             if retains:
                 active.append(plugin)
         if retains:
-            if not active:
-                self._scores_skipped_at = stage.epoch
-            self._group(active)
-        return scored.plus(added) if added else scored
+            self._active_scores, self._active_scores_at = active, stage.epoch
+            if active or self._by_placement:
+                self._group(active)
+        return added
 
     # By groups of rows
 
@@ -266,8 +282,10 @@ class TemplateViews:
         assert pre is not None
         assert total is not None
         self._grouped = None
+        if pre.uncached or pre.names is not None:
+            return
         able = [*[groups_rows(p) for _, p in pre.by_placement], *[s.can_group for s in scores]]
-        if not able or not all(able) or pre.uncached or pre.names is not None:
+        if not able or not all(able):
             return
         # What filters say of groups is not a part of these.
         totals = self.profile.views.shared_totals(self._cached_filters(pre), total.scores)
@@ -314,7 +332,7 @@ class TemplateViews:
         It is what the methods above return, in a fraction of the time.
         """
         repeated, meter = self._repeated, self.meter
-        if repeated is None:
+        if repeated is None or not self._repeats_alone:
             return None
         started = 0.0 if meter is None else meter.now()
         pre, stage, feasible = self._repeats_after, self._pre_filters, repeated.feasible
@@ -330,11 +348,20 @@ class TemplateViews:
             meter.repeated(started, pre_filtered, filtered)
         return pre, feasible, repeated.total.scored
 
+    def _can_repeat(self, repeated: RepeatedTotals, pre: PreFiltered) -> bool:
+        """Whether what is cached says the same of one more pod, for which other plugins run."""
+        meter = self.meter
+        if pre is not self._repeats_after or (meter is not None and meter.is_sampling):
+            return False
+        return repeated.holds and repeated.take_changes()
+
     def _find_repeated(self, feasible: FeasibleView, total: TotalView) -> None:
         """Find out whether with the result of the pre_filter plugins only resources matter."""
-        pre, by_resources = self._pre_filters.settled(), self._by_resources
-        if pre is None or by_resources is None or pre.names is not None or pre.uncached:
+        pre, by_resources = self._pre, self._by_resources
+        if pre is None or by_resources is None or pre.names is not None:
             return
+        is_settled = self._pre_filters.settled() is pre
+        self._repeats_alone = is_settled and not pre.uncached and not self._active_scores
         self._repeats_after = pre
         self._repeated = RepeatedTotals.of(feasible, total, by_resources)
 
