@@ -7,6 +7,7 @@ ERROR: a failure is raised, and the framework names the plugin and fails that on
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import IntEnum
+from types import MappingProxyType
 
 import numpy as np
 from msgspec import Struct
@@ -73,6 +74,9 @@ class Status(Struct, frozen=True):
 
 SUCCESS = Status(Code.SUCCESS)
 SKIP = Status(Code.SKIP)
+# From pre_filter: success, and after filter there is nothing to do for this pod. Equal to SUCCESS,
+# and known by its identity: whoever makes no difference treats it as SUCCESS.
+FILTER_ONLY = Status(Code.SUCCESS)
 
 
 def unschedulable(*reasons: str) -> Status:
@@ -131,18 +135,18 @@ class Verdicts:
         errors: Mapping[int, str] | None = None,
         all_fit: int | None = None,
     ) -> None:
-        self.errors = errors or {}
+        self.errors = errors or NO_ERRORS
         self._codes: Codes | None = None
         self._count = 0
-        if fits is not None and otherwise is not None:
+        if all_fit is not None:
+            self._count = all_fit
+            self.status_of: Callable[[int], Status] = ONLY_SUCCESS
+        elif fits is not None and otherwise is not None:
             self._codes = np.logical_not(fits).astype(np.int64)
-            self.status_of: Callable[[int], Status] = OneStatus(otherwise)
+            self.status_of = OneStatus(otherwise)
         elif codes is not None and status_of is not None:
             self._codes = codes.astype(np.int64, copy=False)
             self.status_of = _WithErrors(status_of, errors) if errors else status_of
-        elif all_fit is not None:
-            self._count = all_fit
-            self.status_of = status_of or OneStatus(SUCCESS)
         else:
             text = "Verdicts takes fits and otherwise, codes and status_of, or all_fit"
             raise TypeError(text)
@@ -181,6 +185,10 @@ class OneStatus(Struct, frozen=True):
 
     def __call__(self, code: int) -> Status:
         return self.status
+
+
+ONLY_SUCCESS = OneStatus(SUCCESS)
+NO_ERRORS: Mapping[int, str] = MappingProxyType({})
 
 
 def summarize(

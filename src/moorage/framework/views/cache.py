@@ -14,13 +14,12 @@ from weakref import WeakValueDictionary
 
 from moorage.errors import PluginError
 from moorage.framework.points import BY_PODS, Depends
-from moorage.nodes.template import PodTemplate
-
 from moorage.framework.views.filters import FilterView
 from moorage.framework.views.plugin_views import PluginViews
 from moorage.framework.views.scores import ScoreView
 from moorage.framework.views.shared_totals import SharedTotals
 from moorage.framework.views.template import MeasuredViews, TemplateViews
+from moorage.nodes.template import PodTemplate
 
 if TYPE_CHECKING:
     from moorage.framework.profile import Profile

@@ -8,12 +8,12 @@ that read usage, whatever the number of nodes.
 from collections.abc import Sequence
 
 import numpy as np
-from moorage.framework.status import Mask, Status
-from moorage.nodes.table import NodeTable
 from numpy.typing import NDArray
 
+from moorage.framework.status import Mask, Status
 from moorage.framework.views.filters import FITS, FilterView, RowStatuses
 from moorage.framework.views.view import RowArray, View
+from moorage.nodes.table import NodeTable
 
 # Filters are numbered by their order in the profile.
 FilterIndexes = NDArray[np.int16]

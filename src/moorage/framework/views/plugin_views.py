@@ -3,13 +3,12 @@
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from moorage.framework import invoke
 from moorage.framework.state import CycleState
 from moorage.framework.status import Mask, Narrowed, Status
-from moorage.nodes.template import PodTemplate
-
-from moorage.framework import invoke
 from moorage.framework.views.filters import FilterView
 from moorage.framework.views.scores import ScoreView
+from moorage.nodes.template import PodTemplate
 
 if TYPE_CHECKING:
     from moorage.framework.profile import Profile
