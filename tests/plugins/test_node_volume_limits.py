@@ -416,3 +416,31 @@ def test_whether_every_node_takes_volumes_follows_the_pods():
     cluster.table.remove_pod("node", there.uid)
     assert limits.refresh().all_take(two)
     assert limits.all_take(dict.fromkeys(map(str, range(9)), "another driver"))
+
+
+def test_what_was_read_of_a_pod_is_read_again_after_a_change():
+    pod = using("a", name="new")
+    cluster = make_cluster([make_node()], [], [make_csi_node(limits={DRIVER: 5, "x": 5}), *ABC])
+    state, limits = make_state(pod, cluster), cluster.derived(AttachLimits)
+    assert NodeVolumeLimits().pre_filter(state, pod).is_success
+    NodeVolumeLimits().filter_all(state, pod, cluster.table)
+    cluster.put(make_volume("pv-a", driver="x"))
+    cluster.table.add_pod("node", pod, Usage.of(pod))
+    row = cluster.table.row_of["node"]
+    assert [limits.refresh().free(driver)[row] for driver in (DRIVER, "x")] == [5, 4]
+
+
+def test_a_shared_volume_counts_until_its_last_pod_leaves():
+    attachment = make_attachment("x", volume="pv-b")
+    cluster = make_cluster([make_node()], [], [limited(5), attachment, *ABC])
+    limits, row = AttachLimits(cluster), cluster.table.row_of["node"]
+    pods = [using("a", "b", name="one"), using("a", name="two")]
+    free = [limits.refresh().free(DRIVER)[row]]
+    for pod in pods:
+        cluster.table.add_pod("node", pod, Usage.of(pod))
+        free.append(limits.refresh().free(DRIVER)[row])
+    for pod in pods:
+        cluster.table.remove_pod("node", pod.uid)
+        free.append(limits.refresh().free(DRIVER)[row])
+    # The volume b is attached all the time.
+    assert free == [4, 3, 3, 3, 4]

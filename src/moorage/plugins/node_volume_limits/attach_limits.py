@@ -1,13 +1,15 @@
 """AttachLimits: for every row and driver, how many more volumes can be attached.
 
-For the whole-cluster form. It is brought up to date when it is read: rows are recomputed whose
-pods, CSINode or VolumeAttachments changed, or whose pods use a claim, volume or class that changed.
+For the whole-cluster form. It is brought up to date when it is read. A pod that came or went
+changes the counts of its volumes. A row is counted anew when its CSINode or VolumeAttachments
+changed, or a claim, volume or class that one of its pods uses.
 """
 
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from moorage import plugin as mp
@@ -44,6 +46,10 @@ class FreeAttachments:
         self.values[row] = free
         self._least = min(self._least, free)
 
+    def change(self, row: int, change: int) -> None:
+        """Add to the number of one row."""
+        self.set(row, self.values.item(row) + change)
+
     def grow(self, more: int) -> None:
         """Add rows without a limit."""
         self.values = np.pad(self.values, (0, more), constant_values=UNLIMITED)
@@ -53,6 +59,18 @@ class FreeAttachments:
         if count > self._least:
             self._least = int(self.values.min())
         return count <= self._least
+
+
+class RowVolumes(Struct):
+    """The volumes of a row that has limits."""
+
+    # By driver.
+    limits: dict[str, int]
+    # Those of VolumeAttachments, whether a pod of the row uses them or not.
+    attached: Names
+    # Those of pods, by UID, and how many of the pods use each.
+    of_pods: dict[str, Names] = {}
+    users: dict[str, int] = {}
 
 
 class AttachLimits:
@@ -68,26 +86,33 @@ class AttachLimits:
             mp.Cursor(self._table.node_changes),
             *(mp.Cursor(cluster.changes_of(kind)) for kind in KINDS),
         ]
+        # What was read of the pod that was decided on last, which is most often the next to come.
+        self._latest: tuple[str, int, VolumeReader, Names] = ("", -1, self._new_reader(), {})
         self._forget()
+
+    def _new_reader(self) -> VolumeReader:
+        return VolumeReader(self._cluster, migrated=True, strict=False)
 
     def _forget(self) -> None:
         self._capacity = 0
         # By driver: the limits minus the volumes that are attached.
         self._free: dict[str, FreeAttachments] = {}
-        # The limits by driver, of the rows that have any.
-        self._limits: dict[int, dict[str, int]] = {}
+        # Of the rows that have limits.
+        self._volumes: dict[int, RowVolumes] = {}
         # Rows that have a CSINode.
         self.has_csi_node: mp.Mask = np.zeros(0, dtype=np.bool_)
         # Rows on which a pod's volumes cannot be counted, and why.
         self.errors: dict[int, str] = {}
         # Rows where pods use a volume, by the volume's name.
         self._rows_of: dict[str, set[int]] = {}
-        # The volumes of a row's pods, by the UID of the pod.
-        self._names: dict[int, dict[str, Names]] = {}
         # Rows to recompute when one of these changes; may have too many.
         self._rows_by_volume: dict[str, set[int]] = {}
         self._rows_by_class: dict[str, set[int]] = {}
         self._rows_by_attachment: dict[str, set[int]] = {}
+
+    def remember(self, pod: mp.Pod, reader: VolumeReader, names: Names) -> None:
+        """What was read of a pod need not be read again when it comes to a node."""
+        self._latest = (pod.metadata.uid, self._cluster.version, reader, names)
 
     def free(self, driver: str) -> Ints | None:
         """How many more volumes of a driver each row takes; None if no row has a limit."""
@@ -119,19 +144,29 @@ class AttachLimits:
 
     def refresh(self) -> "AttachLimits":
         """Bring the limits up to date."""
-        table = self._table
+        table, pods = self._table, self._pods
         stamp = (self._cluster.version, table.node_changes.position, table.capacity)
-        if stamp == self._stamp and self._pods.is_current:
-            return self
-        pods = self._pods.changed()
-        if stamp == self._stamp and pods is not None:
-            for row in dict.fromkeys(pods):
-                self._count(row)
-        else:
-            self._refresh_all(pods)
-        self._pods.commit()
-        self._stamp = stamp
+        if stamp != self._stamp:
+            self._refresh_all(pods.changed())
+            pods.commit()
+            self._stamp = stamp
+        elif not pods.is_current:
+            rows = pods.take()
+            try:
+                self._follow(rows)
+            except BaseException:
+                self._stamp = (-1, -1, -1)
+                pods.restart()
+                raise
         return self
+
+    def _follow(self, rows: Sequence[int] | None) -> None:
+        """Take in that pods came or went; None: anywhere."""
+        if rows is None:
+            self._recompute()
+        else:
+            for row in rows if len(rows) == 1 else dict.fromkeys(rows):
+                self._follow_pods(row)
 
     def _refresh_all(self, pods: Sequence[int] | None) -> None:
         """Take in changes of any kind; `pods` are the rows where pods came or went."""
@@ -165,6 +200,8 @@ class AttachLimits:
         """Recompute the rows that changes affect; `changed` is in the order of the cursors."""
         nodes, claims, volumes, classes, csi_nodes, attachments = changed
         stale = set(nodes)
+        if not self._volumes:  # No row has limits, so nothing is counted.
+            claims = volumes = classes = attachments = pods = ()
         for key in claims:
             for use in ((mp.volumes.CLAIM, key), (mp.volumes.EPHEMERAL, key)):
                 stale.update(self._table.volumes.rows(use))
@@ -178,89 +215,102 @@ class AttachLimits:
             attachment = self._cluster.get(mp.VolumeAttachment, key)
             names += [] if attachment is None else [attachment.spec.node_name]
         stale.update(self._table.row_of[name] for name in names if name in self._table.row_of)
-        for row in stale:
-            self._drop(row)
-        for row in sorted(stale.union(pods)):
+        for row in sorted(stale):
             self._compute(row)
+        for row in dict.fromkeys(pods):
+            if row not in stale:
+                self._follow_pods(row)
 
     def _drop(self, row: int) -> None:
-        for names in self._names.pop(row, {}).values():
-            self._remove_names(row, names)
+        """Forget the limits and volumes of a row."""
         self.errors.pop(row, None)
+        volumes = self._volumes.pop(row, None)
+        if volumes is not None:
+            for driver in volumes.limits:
+                self._free[driver].set(row, UNLIMITED)
+            for name in volumes.users:
+                self._leave(row, name)
 
     def _compute(self, row: int) -> None:
         """Read the limits of a row, and count its volumes."""
+        self._drop(row)
         name = self._table.name(row)
         csi_node = self._cluster.get(mp.CSINode, name) if name else None
         self.has_csi_node[row] = csi_node is not None
-        for driver in self._limits.pop(row, ()):
-            self._free[driver].set(row, UNLIMITED)
         limits = csi_volumes.limits_of(csi_node)
         if not limits:
-            self._drop(row)
             return
-        self._limits[row] = limits
-        for driver in limits:
+        volumes = self._volumes[row] = RowVolumes(limits, self._attached_to(row, name))
+        drivers = [*volumes.attached.values()]
+        for driver, limit in limits.items():
             if driver not in self._free:
                 self._free[driver] = FreeAttachments(self._capacity)
-        self._count(row)
-
-    def _count(self, row: int) -> None:
-        """Count the volumes of a row whose limits are known."""
-        limits = self._limits.get(row)
-        if limits is None:
-            return
-        self._read_pods(row)
-        attached: Names = {}
-        for names in self._names[row].values():
-            attached.update(names)
-        attached.update(self._without_pod(row, attached))
-        drivers = [*attached.values()]
-        for driver, limit in limits.items():
             self._free[driver].set(row, limit - drivers.count(driver))
+        self._follow_pods(row)
 
-    def _read_pods(self, row: int) -> None:
-        """Read the volumes of pods that came, forget those of pods that left."""
-        pods = self._table.volumes.pods(row)
-        known = self._names.setdefault(row, {})
-        self.errors.pop(row, None)
-        for uid in [uid for uid in known if uid not in pods]:
-            left = known.pop(uid)
-            self._remove_names(row, left)
-        new = [(uid, pod) for uid, pod in pods.items() if uid not in known]
-        if not new:  # A pod's volumes never change.
+    def _follow_pods(self, row: int) -> None:
+        """Count the volumes of pods that came, and no longer those of pods that left."""
+        volumes = self._volumes.get(row)
+        if volumes is None:
             return
-        reader = VolumeReader(self._cluster, migrated=True, strict=False)
-        for uid, pod in new:
-            try:
-                known[uid] = reader.names(pod)
-            except mp.PluginFailure as error:
-                # Not stored, so that it is read again at the next refresh.
-                self.errors.setdefault(row, str(error))
-                continue
-            for name in known[uid]:
+        pods, known = self._table.volumes.pods(row), volumes.of_pods
+        self.errors.pop(row, None)
+        if not known.keys() <= pods.keys():
+            for uid in [uid for uid in known if uid not in pods]:
+                self._remove_pod(row, volumes, uid)
+        if len(pods) > len(known):  # A pod's volumes never change.
+            new = pods.keys() - known.keys()
+            for uid in new if len(new) == 1 else [uid for uid in pods if uid in new]:
+                self._add_pod(row, volumes, uid, pods[uid])
+
+    def _add_pod(self, row: int, volumes: RowVolumes, uid: str, pod: mp.Pod) -> None:
+        latest, version, reader, names = self._latest
+        try:
+            if latest != uid or version != self._cluster.version:
+                reader = self._new_reader()
+                names = reader.names(pod)
+            volumes.of_pods[uid] = names
+        except mp.PluginFailure as error:
+            # Not stored, so that it is read again when something changes.
+            names = {}
+            self.errors.setdefault(row, str(error))
+        users = volumes.users
+        for name, driver in names.items():
+            known = users.get(name, 0)
+            users[name] = known + 1
+            if not known:
                 self._rows_of.setdefault(name, set()).add(row)
+                if driver in volumes.limits and name not in volumes.attached:
+                    self._free[driver].change(row, -1)
         for key in reader.volumes_seen:
             self._rows_by_volume.setdefault(key, set()).add(row)
         for key in reader.classes_seen:
             self._rows_by_class.setdefault(key, set()).add(row)
 
-    def _remove_names(self, row: int, names: Names) -> None:
-        """A pod with these volumes left; another one of the row may still use them."""
-        others = self._names.get(row, {}).values()
-        for name in names:
-            rows = self._rows_of.get(name)
-            if rows is not None and not any(name in each for each in others):
-                rows.discard(row)
-                if not rows:
-                    del self._rows_of[name]
+    def _remove_pod(self, row: int, volumes: RowVolumes, uid: str) -> None:
+        """A pod left; others of the row may still use its volumes."""
+        users = volumes.users
+        for name, driver in volumes.of_pods.pop(uid).items():
+            users[name] -= 1
+            if not users[name]:
+                del users[name]
+                self._leave(row, name)
+                if driver in volumes.limits and name not in volumes.attached:
+                    self._free[driver].change(row, 1)
 
-    def _without_pod(self, row: int, attached: Names) -> Names:
-        """Volumes that are attached to a node though no pod there uses them."""
-        attachments = self._cluster.derived(AttachmentsByNode).on(self._table.name(row))
+    def _leave(self, row: int, name: str) -> None:
+        """No pod of a row uses a volume any more."""
+        rows = self._rows_of[name]
+        rows.discard(row)
+        if not rows:
+            del self._rows_of[name]
+
+    def _attached_to(self, row: int, node: str) -> Names:
+        """The volumes that are attached to a node, with or without a pod that uses them."""
+        attachments = self._cluster.derived(AttachmentsByNode).on(node)
         for attachment in attachments:
             self._rows_by_attachment.setdefault(attachment.key, set()).add(row)
             source = attachment.spec.source.persistent_volume_name
             if source:
                 self._rows_by_volume.setdefault(source, set()).add(row)
-        return csi_volumes.attached_without_pod(attachments, self._cluster, attached)
+        return csi_volumes.attached_without_pod(attachments, self._cluster, {})

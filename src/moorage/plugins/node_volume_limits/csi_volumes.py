@@ -6,7 +6,8 @@ volumes count on nodes that have a CSINode.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+
+from msgspec import Struct
 
 from moorage import plugin as mp
 
@@ -24,8 +25,7 @@ class MissingClaimError(Exception):
     """A claim of a pod does not exist; the text is Kubernetes'."""
 
 
-@dataclass(slots=True)
-class VolumeReader:
+class VolumeReader(Struct):
     """Reads the volumes of pods, and collects the objects that it looked up."""
 
     cluster: mp.Cluster
@@ -33,23 +33,21 @@ class VolumeReader:
     migrated: bool
     # Whether a missing claim is an error; for a pod that runs it is not.
     strict: bool
-    volumes_seen: set[str] = field(default_factory=set)
-    classes_seen: set[str] = field(default_factory=set)
+    volumes_seen: set[str] = set()
+    classes_seen: set[str] = set()
 
     def names(self, pod: mp.Pod) -> Names:
         """The volumes of a pod; one that cannot be read raises."""
         names: Names = {}
         for volume in pod.spec.volumes:
-            found = self._of(pod, volume)
+            claim = mp.claims.name_of(pod, volume)
+            found = self._inline(volume) if claim is None else self._claimed(pod, volume, claim)
             if found is not None:
                 driver, handle = found
                 names[f"{driver}/{handle}"] = driver
         return names
 
-    def _of(self, pod: mp.Pod, volume: mp.Volume) -> DriverAndHandle | None:
-        name = mp.claims.name_of(pod, volume)
-        if name is None:
-            return self._inline(volume)
+    def _claimed(self, pod: mp.Pod, volume: mp.Volume, name: str) -> DriverAndHandle | None:
         if not name:
             raise mp.PluginFailure("PersistentVolumeClaim had no name")
         claim = self.cluster.get(mp.PersistentVolumeClaim, f"{pod.namespace}/{name}")
@@ -60,21 +58,17 @@ class VolumeReader:
             return None
         if volume.ephemeral is not None and not mp.claims.is_made_for(claim, pod):
             raise mp.PluginFailure(mp.claims.not_made_for(claim, pod))
-        return self._behind(claim)
-
-    def _behind(self, claim: mp.PersistentVolumeClaim) -> DriverAndHandle | None:
-        name = claim.spec.volume_name
-        if name:
-            self.volumes_seen.add(name)
-            volume = self.cluster.get(mp.PersistentVolume, name)
-            if volume is not None:
-                return self._of_volume(volume)
+        bound_to = claim.spec.volume_name
+        if bound_to:
+            self.volumes_seen.add(bound_to)
+            its_volume = self.cluster.get(mp.PersistentVolume, bound_to)
+            if its_volume is not None:
+                csi = its_volume.spec.csi
+                return self._in_tree(its_volume) if csi is None else (csi.driver, csi.volume_handle)
         return self._not_provisioned(claim)
 
-    def _of_volume(self, volume: mp.PersistentVolume) -> DriverAndHandle | None:
+    def _in_tree(self, volume: mp.PersistentVolume) -> DriverAndHandle | None:
         spec = volume.spec
-        if spec.csi is not None:
-            return spec.csi.driver, spec.csi.volume_handle
         driver = self._driver(mp.csi_migration.plugin_of(spec) or "")
         if driver is None:
             return None

@@ -6,9 +6,9 @@ although no pod of the node uses them any more count, too.
 """
 
 from collections import Counter
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from moorage import plugin as mp
 from moorage.plugins import claim_advice
@@ -28,12 +28,13 @@ TOO_MANY = mp.unschedulable("node(s) exceed max volume count")
 Outcome = Names | mp.Status | mp.PluginFailure
 
 
-@dataclass(frozen=True, slots=True)
-class PodVolumes:
+class PodVolumes(Struct, frozen=True):
     """The pod's volumes as they count on nodes with a CSINode, and on those without."""
 
     with_csi: Outcome
     without_csi: Outcome
+    # With what it read for nodes with a CSINode.
+    reader: VolumeReader
 
 
 POD_VOLUMES = mp.StateKey[PodVolumes]("NodeVolumeLimits.new")
@@ -52,13 +53,13 @@ class NodeVolumeLimits(VolumePlugin):
     def pre_filter(self, state: mp.CycleState, pod: mp.Pod) -> mp.Status:
         if not any(map(csi_volumes.may_count, pod.spec.volumes)):
             return mp.SKIP
-        with_csi = _read(VolumeReader(state.cluster, migrated=True, strict=True), pod)
+        reader = VolumeReader(state.cluster, migrated=True, strict=True)
+        with_csi = _read(reader, pod)
         # Without a CSINode there are no limits, so what counts there matters only if it is unclear.
         without_csi: Outcome = {}
         if not isinstance(with_csi, dict):
-            reader = VolumeReader(state.cluster, migrated=False, strict=True)
-            without_csi = _read(reader, pod)
-        state[POD_VOLUMES] = PodVolumes(with_csi, without_csi)
+            without_csi = _read(VolumeReader(state.cluster, migrated=False, strict=True), pod)
+        state[POD_VOLUMES] = PodVolumes(with_csi, without_csi, reader)
         return mp.SUCCESS
 
     def filter(self, state: mp.CycleState, pod: mp.Pod, node: mp.NodeInfo) -> mp.Status:
@@ -88,6 +89,7 @@ class NodeVolumeLimits(VolumePlugin):
     def filter_all(self, state: mp.CycleState, pod: mp.Pod, table: mp.Rows) -> mp.Verdicts:
         new, attached = state[POD_VOLUMES], state.cluster.derived(AttachLimits).refresh()
         if isinstance(new.with_csi, dict):
+            attached.remember(pod, new.reader, new.with_csi)
             return _exceeding(new.with_csi, attached, table)
         return _unreadable(new, table.take(attached.has_csi_node))
 
