@@ -68,7 +68,10 @@ class Objects:
     def latest(self, kind: type[T], key: str) -> T | None:
         """One object as it will be once what was decided is done, or else as it is."""
         future = self._assumed.get((kind, key))
-        return future.obj if future is not None else self.get(kind, key)  # type: ignore[return-value]
+        if future is not None:
+            return future.obj  # type: ignore[return-value]  # keyed by kind
+        objects = self._objects.get(kind)  # As `get`.
+        return None if objects is None else objects.get(key)  # type: ignore[return-value]
 
     def all(self, kind: type[T]) -> Iterable[T]:
         """All objects of a kind."""

@@ -30,8 +30,11 @@ class VolumePlugin:
 
 def named_claims(pod: mp.Pod) -> list[str]:
     """The claims that a pod names; not those of its ephemeral volumes, which are its own."""
-    named = (volume.persistent_volume_claim for volume in pod.spec.volumes)
-    return [claim.claim_name for claim in named if claim is not None]
+    return [
+        claim.claim_name
+        for volume in pod.spec.volumes
+        if (claim := volume.persistent_volume_claim) is not None
+    ]
 
 
 def names_claim(

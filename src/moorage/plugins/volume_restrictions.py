@@ -33,6 +33,7 @@ class ExclusiveVolumes:
 
 
 EXCLUSIVE = mp.StateKey[ExclusiveVolumes]("VolumeRestrictions.exclusive")
+DISKS = "VolumeRestrictions.disks"
 
 
 class VolumeRestrictions(VolumePlugin):
@@ -40,7 +41,9 @@ class VolumeRestrictions(VolumePlugin):
     reads_kinds = ("PersistentVolumeClaim",)
 
     def pre_filter(self, state: mp.CycleState, pod: mp.Pod) -> mp.Status:
-        disks = conflicting_uses(pod)
+        disks = state.template.compiled.get(DISKS)
+        if disks is None:  # Claims are not a part of it, so it is the same for equal pods.
+            disks = state.template.compiled[DISKS] = conflicting_uses(pod)
         once = set()
         for name in named_claims(pod):
             claim = state.cluster.get(mp.PersistentVolumeClaim, f"{pod.namespace}/{name}")
@@ -48,6 +51,8 @@ class VolumeRestrictions(VolumePlugin):
                 return mp.unresolvable(mp.claims.not_found(name))
             if ONE_POD_ONLY in claim.spec.access_modes:
                 once.add(name)
+        if not disks and not once:
+            return mp.SKIP
         in_use = sum(_is_used(state.table, pod.namespace, name) for name in once)
         if not disks and not in_use:
             return mp.SKIP

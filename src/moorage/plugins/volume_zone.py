@@ -47,8 +47,8 @@ class VolumeZone(VolumePlugin):
             found = behind(name, pod, state.cluster)
             if isinstance(found, mp.Status):
                 return found
-            if found is not None:
-                requirements.update(dict.fromkeys(zones_of(found)))
+            if found is not None and (zones := zones_of(found)):
+                requirements.update(dict.fromkeys(zones))
         if not requirements:
             return mp.SKIP
         state[ZONE_REQUIREMENTS] = tuple(requirements)
@@ -141,6 +141,8 @@ def _unbound(claim: mp.PersistentVolumeClaim, cluster: mp.Cluster) -> mp.Status 
 
 def zones_of(volume: mp.PersistentVolume) -> ZoneRequirements:
     """The zones of a volume; a label with an empty part between its `__` is ignored."""
+    if LABELS.keys().isdisjoint(volume.labels):
+        return ()
     requirements = []
     for key in LABELS:
         if key in volume.labels:

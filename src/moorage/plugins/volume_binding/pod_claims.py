@@ -34,19 +34,23 @@ class PodClaims(NamedTuple):
 
 def read_claims(cluster: mp.Cluster, pod: mp.Pod) -> PodClaims | mp.Status:
     """The claims of a pod, SKIP if it has none, or a rejection for all nodes."""
-    names = [(v, name) for v in pod.spec.volumes if (name := mp.claims.name_of(pod, v)) is not None]
-    if not names:
+    keys: list[str] = []
+    for volume in pod.spec.volumes:
+        name = mp.claims.name_of(pod, volume)
+        if name is not None:
+            key = f"{pod.namespace}/{name}"
+            why = _problem(cluster.get(Claim, key), pod, volume, name)
+            if why:
+                return mp.unresolvable(why)
+            keys.append(key)
+    if not keys:
         return mp.SKIP
-    for volume, name in names:
-        why = _problem(cluster.get(Claim, f"{pod.namespace}/{name}"), pod, volume, name)
-        if why:
-            return mp.unresolvable(why)
     bound: list[Claim] = []
     delayed: list[Delayed] = []
     immediate = False
-    for _, name in names:
-        claim = cluster.latest(Claim, f"{pod.namespace}/{name}")
-        assert claim is not None, f"claim {name} was found just before"
+    for key in keys:
+        claim = cluster.latest(Claim, key)
+        assert claim is not None, f"claim {key} was found just before"
         if mp.claims.is_fully_bound(claim):
             bound.append(claim)
             continue
