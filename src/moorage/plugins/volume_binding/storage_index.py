@@ -82,9 +82,17 @@ class NodeCounts:
                 for _, value in nodes.labels or ():
                     code = column.code_of.get(value)
                     if code is not None:
-                        self._counts[column.codes == code] += change
+                        self._counts[self._rows_with(column, value, code)] += change
         else:
             self._cursor.restart()  # Nodes have changed, so the next `counts` counts all rows.
+
+    def _rows_with(self, column: mp.LabelColumn, value: str, code: int) -> int | mp.Mask:
+        """The rows with a label; most often that is the name of the node."""
+        row = self._table.row_of.get(value)
+        if row is not None and column.sizes[code] == 1 and column.codes.item(row) == code:
+            return row
+        mask: mp.Mask = column.codes == code
+        return mask
 
     def _recount(self) -> Ints:
         table = self._table
