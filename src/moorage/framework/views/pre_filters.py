@@ -168,7 +168,7 @@ class PreFilterStage:
         filter_only: list[str] = []
         combined: PreFiltered | None = None
         postponed: Status | None = None
-        can_reuse = self._retains
+        retains = can_reuse = self._retains
         for name, method, views in steps:
             result = method.call(state, pod) if views is None else self._cached(views)
             if result is SUCCESS or result is FILTER_ONLY:
@@ -179,7 +179,7 @@ class PreFilterStage:
                 continue
             if result is not SKIP:
                 invoke.check_pre_filtered(method, result)
-            if views is None:
+            if retains and views is None:
                 if self.would_skip_again(name) and is_skip(result):
                     self._skipping |= {name}
                 else:
@@ -219,7 +219,7 @@ class PreFilterStage:
 
     def _complete(self, combined: PreFiltered, skipped: list[str], filter_only: list[str]) -> None:
         """Add which plugins skip the pod, which filters are left to run, and what comes later."""
-        combined.idle = self.idle.union(filter_only)
+        combined.idle = self.idle.union(filter_only) if filter_only else self.idle
         left = combined.skipped = {*self._cached_skips, *skipped, *combined.skipped}
         policy = self._policy
         combined.uncached = [f for f in policy.uncached_filters if f[1].name not in left]

@@ -250,8 +250,9 @@ class TemplateViews:
         is_known = self._active_scores_at == stage.epoch
         active: list[UncachedScore] = []
         added: list[AddedScores] = []
+        more_are_idle = state.idle is not stage.idle  # For this pod, not for all of the template.
         for plugin in self._active_scores if is_known else stage.uncached_scores():
-            if plugin.name in state.idle:
+            if more_are_idle and plugin.name in state.idle:
                 active.append(plugin)  # With the next pod it may have something to do.
                 continue
             method = plugin.pre_score
