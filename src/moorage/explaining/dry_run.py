@@ -207,7 +207,8 @@ def of_decision(decision: Decision, runs_on: str = "") -> Explanation:
         _add_post_filter(found, outcome)
         found.candidates = list(outcome.candidates)
         found.nominated = outcome.nominated or ""
-        found.why_nominated = outcome.why
+        why = outcome.why
+        found.why_nominated = why() if callable(why) else why
     if not found.picked:
         found.advice = _advice(decision, found.rejected) + _post_filter_advice(decision)
     if not found.unschedulable_plugins:

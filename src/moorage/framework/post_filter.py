@@ -2,7 +2,7 @@
 return a PostFiltered. A plugin that looks for a way out asks `failure.what_if`.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from random import Random
 from typing import Protocol
 
@@ -113,7 +113,8 @@ class PostFiltered(Struct):
     """SUCCESS if something was done about it; `nominated` names a node, "" clears, None keeps.
 
     The core evicts the `victims`: those that wait on permit are sent back, the others are marked
-    and deleted. `candidates` and `why` are for explanations. The plugins in `rejected_by` count
+    and deleted. `candidates` and `why` are for explanations, which call a `why` that is a function;
+    both are read before the next decision. The plugins in `rejected_by` count
     among those that rejected the pod: events that they registered requeue it.
     """
 
@@ -122,5 +123,5 @@ class PostFiltered(Struct):
     requests: tuple[Request, ...] = ()
     victims: tuple[Pod, ...] = ()
     candidates: Sequence[Candidate] = ()
-    why: str = ""
+    why: str | Callable[[], str] = ""
     rejected_by: tuple[str, ...] = ()

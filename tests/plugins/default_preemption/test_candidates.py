@@ -117,3 +117,4 @@ def test_the_search_ends_when_there_are_enough_candidates(seed):
                 break
     assert found.rows.tolist() == harmless[:needed] + harmful[:needed]
     assert found.ranks.tolist() == results.ranks[found.rows].tolist()
+    assert found.best == min(found.rows.tolist(), key=results.ranks.item, default=None)

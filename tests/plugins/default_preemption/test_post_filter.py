@@ -410,7 +410,7 @@ def test_28_to_33_criteria_for_the_nominated_node(bench, make, nodes, best, why)
             size = 1200 // len(pods)  # The node is full, and the pod needs all of it.
             cluster.add(make.pod(f"p{n}-{i}", priority, size, start=start, node=f"n{n}"))
     result = cluster.post_filter(make.pod("p", "high", 1200))
-    assert (result.nominated, result.why) == (f"n{best}", why)
+    assert (result.nominated, result.why()) == (f"n{best}", why)
 
 
 def test_fewest_violations_is_the_first_criterion(bench, make):
@@ -423,7 +423,7 @@ def test_fewest_violations_is_the_first_criterion(bench, make):
     )
     result = cluster.post_filter(make.pod("p", "high"))
     assert result.nominated == "n2"
-    assert result.why == "it violates the fewest disruption budgets"
+    assert result.why() == "it violates the fewest disruption budgets"
 
 
 def test_fewer_victims_decide_when_priority_sums_are_equal(bench, make):
@@ -434,7 +434,7 @@ def test_fewer_victims_decide_when_priority_sums_are_equal(bench, make):
         cluster.add(make.pod(name, lowest, size, start=1, node="n1"))
     cluster.add(make.pod("c", lowest, 1200, start=1, node="n2"))
     result = cluster.post_filter(make.pod("p", "high", 1200))
-    assert (result.nominated, result.why) == ("n2", "it has the fewest victims")
+    assert (result.nominated, result.why()) == ("n2", "it has the fewest victims")
 
 
 # Other filters ----------------------------------------------------------------------------------

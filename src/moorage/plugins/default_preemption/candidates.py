@@ -8,7 +8,8 @@ candidates that are equal in all criteria the one that was visited first is chos
 """
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -44,11 +45,38 @@ def enough(nodes: int, percentage: int, absolute: int) -> int:
     return min(max(nodes * percentage // 100, absolute), nodes)
 
 
-class Found(NamedTuple):
-    """Rows that are candidates, those that violate no budget first, and the rank of each."""
+class Found:
+    """Rows with their ranks. Those where preemption helps are candidates, up to a number.
 
-    rows: mp.RowArray
-    ranks: Ints
+    Most often only the best of them is read, so the others are looked for when they are.
+    """
+
+    __slots__ = ("_most", "_ranks", "_visited", "best")
+
+    def __init__(self, visited: mp.RowArray, ranks: Ints, most: int, best: int) -> None:
+        self._visited = visited
+        self._ranks = ranks
+        self._most = most
+        # The row of the first candidate of the best rank; None if there is no candidate. It is the
+        # best of all rows, unless there are enough candidates before it.
+        self.best: int | None = None
+        if best >= most > 0 and np.count_nonzero(ranks[:best] < REJECTED) >= most:
+            best = self._helps().item(int(self.ranks.argmin()))
+        if len(ranks) and ranks.item(best) < REJECTED:
+            self.best = visited.item(best)
+
+    def _helps(self) -> mp.RowArray:
+        return (self._ranks < REJECTED).nonzero()[0][: self._most]
+
+    @property
+    def rows(self) -> mp.RowArray:
+        """The rows of the candidates, those that violate no budget first."""
+        return self._visited[self._helps()]
+
+    @property
+    def ranks(self) -> Ints:
+        """The ranks of the candidates."""
+        return self._ranks[self._helps()]
 
 
 def find(
@@ -59,18 +87,23 @@ def find(
     size = max(needed + needed // 2, SMALLEST_BLOCK)
     while True:
         visited = rows[:size]
-        ranks = results.ranks[visited]
-        if ranks.item(ranks.argmin()) == UNTRIED:
+        ranks = results.ranks.take(visited)
+        best = int(ranks.argmin())
+        if ranks.item(best) == UNTRIED:
             dry_run(visited[ranks == UNTRIED])
-            ranks = results.ranks[visited]
-        helps = (ranks < REJECTED).nonzero()[0]
-        harmful = results.harmful
-        if harmful < len(results.figures):
-            helps, is_enough = _harmless_first(helps, ranks[helps] >= harmful, needed)
+            ranks = results.ranks.take(visited)
+            best = int(ranks.argmin())
+        most = needed
+        if results.has_harmful:
+            helps = (ranks < REJECTED).nonzero()[0]
+            violates = ranks[helps] >= results.harmful
+            helps, is_enough = _harmless_first(helps, violates, needed)
+            visited, ranks, most = visited[helps], ranks[helps], len(helps)
+            best = int(ranks.argmin()) if most else 0
         else:
-            helps, is_enough = helps[:needed], len(helps) >= needed
+            is_enough = int(np.count_nonzero(ranks < REJECTED)) >= needed
         if is_enough or size >= len(rows):
-            return Found(visited[helps], ranks[helps])
+            return Found(visited, ranks, most, best)
         size *= 3
 
 
@@ -91,6 +124,31 @@ class Choice(NamedTuple):
 
     position: int
     why: str
+
+
+class Candidates(Sequence[mp.Candidate]):
+    """Candidates in order; their victims are looked up when a candidate is read."""
+
+    def __init__(self, results: DryRunResults, found: Found) -> None:
+        self._results = results
+        self._found = found
+
+    @cached_property
+    def _rows(self) -> mp.RowArray:
+        return self._found.rows
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __getitem__(self, index: Any) -> Any:
+        """One candidate, or a list of those in a slice."""
+        if isinstance(index, slice):
+            return [self._results.candidate(row) for row in self._rows[index].tolist()]
+        return self._results.candidate(int(self._rows[index]))
+
+    def why(self) -> str:
+        """Why the best is the best."""
+        return best(self._found.ranks, self._results.figures).why
 
 
 def choose(candidates: Sequence[mp.Candidate]) -> Choice:

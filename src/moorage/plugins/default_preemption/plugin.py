@@ -7,15 +7,16 @@ meanwhile the pod is gated, because another attempt would evict even more.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from moorage import plugin as mp
 from moorage.errors import PluginError
 from moorage.plugins.default_preemption import candidates, groups, victims
-from moorage.plugins.default_preemption.candidates import Choice, Found
+from moorage.plugins.default_preemption.candidates import Candidates, Found
 from moorage.plugins.default_preemption.dry_run import PreemptionDryRun
-from moorage.plugins.default_preemption.results import Candidates, DryRunResults, PreemptionCache
+from moorage.plugins.default_preemption.results import DryRunResults, PreemptionCache
+from moorage.plugins.disruption_budgets import Budgets
 
 NOT_HELPFUL = mp.unresolvable("Preemption is not helpful for scheduling")
 UNDER_WAY = mp.unresolvable("waiting for the preemption for this pod to be finished")
@@ -119,22 +120,25 @@ class DefaultPreemption:
         rows = cached.potential_rows(failure)
         if not len(rows):
             return self._no_candidate(state, Counter())
-        key, budgets = failure.what_if.key, state.cluster.version_of(mp.PodDisruptionBudget)
+        key, budgets = failure.what_if.key, self._cache.budgets(state.cluster)
         stamp = None if key is None else (key, budgets)
         # The results of earlier attempts that still hold.
         results = cached.refresh(stamp, state.table.row_of.get(failure.nominated))
         start = failure.random.randrange(len(rows))
-        found = self._search(state, pod, failure, cached.visited_from(start), results)
-        if not len(found.rows):
+        found = self._search(state, pod, failure, cached.visited_from(start), results, budgets)
+        if found.best is None:
             return self._no_candidate(state, results.rejections(rows))
-        listed = Candidates(results, found.rows)
+        listed = Candidates(results, found)
         if not failure.reviewers:
-            return _chosen(listed, candidates.best(found.ranks, results.figures))
+            return _chosen(listed, results.candidate(found.best), listed.why)
         try:
             left = review(pod, listed, failure.reviewers)
         except ReviewError as error:
             return mp.PostFiltered(_error(str(error)))
-        return _chosen(left, candidates.choose(left)) if left else mp.PostFiltered(NO_CANDIDATE)
+        if not left:
+            return mp.PostFiltered(NO_CANDIDATE)
+        position, why = candidates.choose(left)
+        return _chosen(left, left[position], why)
 
     def _search(
         self,
@@ -143,14 +147,14 @@ class DefaultPreemption:
         failure: mp.NoFeasibleNode,
         rows: mp.RowArray,
         results: DryRunResults,
+        budgets: Budgets,
     ) -> Found:
         """The candidates, those that violate no budget first; rows are visited in this order."""
-        budgets = self._cache.budgets(state.cluster)
         needed = candidates.enough(len(rows), self._percentage, self._absolute)
 
         def dry_run(untried: mp.RowArray) -> None:
             if len(untried) > candidates.FEW:
-                untried = self._try_many(state, pod, failure, untried, results)
+                untried = self._try_many(state, pod, failure, untried, results, budgets)
             for row in untried.tolist():
                 try:
                     outcome = victims.on_node(pod, failure.what_if.node(row), budgets)
@@ -167,9 +171,9 @@ class DefaultPreemption:
         failure: mp.NoFeasibleNode,
         rows: mp.RowArray,
         results: DryRunResults,
+        budgets: Budgets,
     ) -> mp.RowArray:
         """Try rows together if possible; returns those that have to be tried one by one."""
-        budgets = self._cache.budgets(state.cluster)
         own: mp.Mask = rows == state.table.row_of.get(failure.nominated, -1)
         together = rows[~own]
         supposed = failure.what_if.rows(together)
@@ -215,10 +219,11 @@ def _is_preempted(pod: mp.Pod) -> bool:
     return target is not None and (target.status, target.reason) == ("True", BY_SCHEDULER)
 
 
-def _chosen(found: Sequence[mp.Candidate], choice: Choice) -> mp.PostFiltered:
-    best = found[choice.position]
+def _chosen(
+    found: Sequence[mp.Candidate], best: mp.Candidate, why: str | Callable[[], str]
+) -> mp.PostFiltered:
     return mp.PostFiltered(
-        mp.SUCCESS, nominated=best.node, victims=best.victims, candidates=found, why=choice.why
+        mp.SUCCESS, nominated=best.node, victims=best.victims, candidates=found, why=why
     )
 
 

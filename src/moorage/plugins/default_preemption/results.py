@@ -9,7 +9,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
 from itertools import compress
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -89,6 +89,11 @@ class DryRunResults:
         return self.blocks[block].candidate(row, self._index_in_block.item(row))
 
     @property
+    def has_harmful(self) -> bool:
+        """Whether some candidates violate disruption budgets."""
+        return bool(self.figures) and self.figures[-1] >= HARMFUL
+
+    @property
     def harmful(self) -> int:
         """From which rank on candidates violate disruption budgets."""
         return bisect_left(self.figures, HARMFUL)
@@ -156,23 +161,6 @@ class DryRunResults:
             code = self._code_of[status] = REJECTED + len(self._statuses)
             self._statuses.append(status)
         return code
-
-
-class Candidates(Sequence[mp.Candidate]):
-    """Candidates in order; their victims are looked up when a candidate is read."""
-
-    def __init__(self, results: DryRunResults, rows: mp.RowArray) -> None:
-        self._results = results
-        self._rows = rows
-
-    def __len__(self) -> int:
-        return len(self._rows)
-
-    def __getitem__(self, index: Any) -> Any:
-        """One candidate, or a list of those in a slice."""
-        if isinstance(index, slice):
-            return [self._results.candidate(row) for row in self._rows[index].tolist()]
-        return self._results.candidate(int(self._rows[index]))
 
 
 def figures(candidate: mp.Candidate) -> Figures:
