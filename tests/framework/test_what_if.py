@@ -3,10 +3,12 @@
 import pytest
 
 from moorage.errors import PluginError, PluginFailure
+from moorage.framework import what_if as what_if_module
+from moorage.framework.points import Depends
 from moorage.framework.state import StateKey
 from moorage.framework.status import SKIP, SUCCESS, error, unschedulable
 from moorage.framework.views.pre_filters import PreFiltered
-from moorage.framework.what_if import WhatIf
+from moorage.framework.what_if import KnownStatuses, WhatIf
 from moorage.nodes.nominated import NominatedPods
 from moorage.nodes.template import Templates
 from moorage.nodes.usage import Placed, Usage
@@ -119,3 +121,86 @@ def test_an_error_in_a_filter_names_the_plugin(bench, result, status):
 
     what_if, _ = what_if_on_n1(bench([Odd]))
     assert what_if.status() == error(status, "Odd")
+
+
+# Statuses that are known from equal rows
+
+
+class CpuLimit:
+    """At most two CPUs requested on a node."""
+
+    name = "CpuLimit"
+    depends = Depends.RESOURCES
+
+    def __init__(self):
+        self.asked = []
+
+    def filter(self, state, pod, node):
+        self.asked.append(node.name)
+        return SUCCESS if node.requested("cpu") <= 2000 else FULL
+
+
+def one_cpu(name, node=""):
+    pod = make_pod(name, node=node, requests={"cpu": "1"})
+    return pod, Usage.of(pod)
+
+
+@pytest.fixture
+def question(bench):
+    """Ask about n1 and n2, which are equal, and n3, which has another pod."""
+    others = [make_pod(f"p{i}", node=f"n{i}", requests={"cpu": f"{i // 3 + 1}"}) for i in (1, 2, 3)]
+    workbench = bench([CpuLimit], pods=others)
+    results = workbench.run(POD)
+    [(_, method)] = results.profile.what_if_plan(results.pre.skipped).filters
+    method.plugin.asked.clear()
+    changes = workbench.cluster.nomination_changes
+    nominated = NominatedPods(workbench.cluster.table, changes, Templates())
+    asked = results.profile, results.state, POD, results.pre, results.filtered, nominated, None
+
+    def ask(name):
+        return WhatIf(*asked).node(workbench.cluster.table.row_of[name])
+
+    return ask, method.plugin.asked
+
+
+def test_a_filter_that_reads_resources_runs_once_for_equal_nodes(question):
+    ask, asked = question
+    usage = one_cpu("more")[1]
+    for name in ("n1", "n2", "n3"):
+        node = ask(name)
+        for i in range(2):
+            assert node.status() is SUCCESS or name == "n3"
+            node.add(Placed(make_pod(f"more{i}"), usage))
+        assert node.status() == FULL.by("CpuLimit")
+        assert node.node.requested("cpu") == (4000 if name == "n3" else 3000)
+    assert asked == ["n1"] * 3 + ["n3"] * 3
+
+
+def test_a_pod_that_comes_and_goes_leaves_the_same_resources(question):
+    ask, asked = question
+    node = ask("n1")
+    statuses = []
+    for _ in range(3):
+        pod, usage = one_cpu("more")
+        statuses.append(node.status())
+        node.add(Placed(pod, usage))
+        node.remove(Placed(pod, usage))
+    assert (statuses, asked) == ([SUCCESS] * 3, ["n1"])
+
+
+def test_errors_are_not_kept():
+    known = KnownStatuses()
+    known.put(1, 0, error("oh", "P"))
+    known.put(2, 0, FULL)
+    assert (known.get(1, 0), known.get(2, 0)) == (None, FULL)
+
+
+def test_known_statuses_are_bounded(monkeypatch):
+    monkeypatch.setattr(what_if_module, "MOST_KNOWN", 10)
+    known, numbers = KnownStatuses(), set()
+    for number in range(50):
+        numbers.add(known.shifted(number, [Placed(*one_cpu("p"))], 1))
+        known.put(1, number, FULL)
+    assert len(numbers) == 50  # No number stands for other resources later.
+    assert len(known._numbers) <= 11
+    assert len(known._statuses) <= 10

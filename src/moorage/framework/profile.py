@@ -88,7 +88,8 @@ class Profile:
 
     def __getstate__(self) -> dict[str, Any]:
         # Views are rebuilt, and what plugins put into them need not pickle. A meter stays here.
-        return {name: v for name, v in self.__dict__.items() if name not in ("views", "meter")}
+        state = {name: v for name, v in self.__dict__.items() if name not in ("views", "meter")}
+        return {**state, "_what_if_plans": {}}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)

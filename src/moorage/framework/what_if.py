@@ -5,7 +5,8 @@ HypotheticalNode   one node, on a copy of the node and of the cycle's state: any
 HypotheticalVerdicts   many nodes in a few array operations: filters that read nodes and usage only
 """
 
-from collections.abc import Hashable, Sequence, Set
+from collections.abc import Hashable, Iterable, Sequence, Set
+from copy import copy
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -23,8 +24,9 @@ from moorage.framework.views.policy import BY_NODE
 from moorage.framework.views.pre_filters import PreFiltered
 from moorage.framework.views.view import RowArray
 from moorage.nodes.hypothetical import HypotheticalRows, NumberedUsages, Numbers
+from moorage.nodes.info import NodeCopy
 from moorage.nodes.nominated import NominatedPods
-from moorage.nodes.usage import Placed
+from moorage.nodes.usage import Placed, Usage
 
 if TYPE_CHECKING:
     from moorage.framework.profile import Profile
@@ -32,6 +34,49 @@ if TYPE_CHECKING:
 # From near to far; a filter that reads nodes elsewhere may still read its own node's pods.
 OF_NODE = (Depends.NODE, Depends.RESOURCES, Depends.USAGE)
 REACHES = (*OF_NODE, Depends.NODES, Depends.PLACEMENTS, Depends.ANYTHING)
+NOT_SETTLED = (NO_FILTER, SUCCESS)
+# How many results are kept; then all are dropped, as a cluster with that many has few repetitions.
+MOST_KNOWN = 1 << 14
+
+
+class KnownStatuses:
+    """The statuses of hypothetical nodes if they depend on resources only.
+
+    A cluster has few kinds of nodes and sizes of pods, so the next row is often like an earlier
+    one. A number stands for resources: that of a row, or a negative one for those of another number
+    with a pod more or less.
+    """
+
+    def __init__(self) -> None:
+        self._numbers: dict[tuple[int, Usage, int], int] = {}
+        # By template and number.
+        self._statuses: dict[tuple[int, int], Status] = {}
+        self._last = 0
+
+    def shifted(self, number: int, others: Iterable[Placed], sign: int) -> int:
+        """The number after pods came (1) or left (-1)."""
+        for other in others:
+            usage = other.usage
+            found = self._numbers.get((number, usage, sign))
+            if found is None:
+                if len(self._numbers) >= MOST_KNOWN:
+                    self._numbers.clear()
+                found = self._last = self._last - 1
+                self._numbers[number, usage, sign] = found
+                self._numbers[found, usage, -sign] = number
+            number = found
+        return number
+
+    def get(self, template: int, number: int) -> Status | None:
+        """The status that is known for a template and resources."""
+        return self._statuses.get((template, number))
+
+    def put(self, template: int, number: int, status: Status) -> None:
+        """Keep a status, unless it is an error."""
+        if status is SUCCESS or status.is_rejected:
+            if len(self._statuses) >= MOST_KNOWN:
+                self._statuses.clear()
+            self._statuses[template, number] = status
 
 
 class WhatIfPlan(NamedTuple):
@@ -50,6 +95,8 @@ class WhatIfPlan(NamedTuple):
     reach: Depends
     # Whether the filters that run again can answer for many rows at once.
     in_columns: bool
+    # What they answered, if they depend on resources only.
+    known: KnownStatuses | None
 
 
 def plan(profile: "Profile", skipped: Set[str]) -> WhatIfPlan:
@@ -68,6 +115,7 @@ def plan(profile: "Profile", skipped: Set[str]) -> WhatIfPlan:
     reaches = [Depends.NODE, *[depends_of(p) for _, p in filters]]
     reach = max(reaches + [Depends.PLACEMENTS] * bool(accounting), key=REACHES.index)
     indexes = {i for i, _ in again}
+    by_resources = not accounting and all(depends_of(p) is Depends.RESOURCES for _, p in again)
     return WhatIfPlan(
         frozenset(skipped),
         frozenset(methods.keys() - indexes),
@@ -76,13 +124,14 @@ def plan(profile: "Profile", skipped: Set[str]) -> WhatIfPlan:
         tuple(accounting),
         reach,
         in_columns,
+        KnownStatuses() if by_resources else None,
     )
 
 
 class WhatIf:
     """One pod's questions about nodes as they might be."""
 
-    __slots__ = ("filtered", "nominated", "own", "plan", "pod", "profile", "state")
+    __slots__ = ("_settled", "filtered", "nominated", "own", "plan", "pod", "profile", "state")
 
     def __init__(
         self,
@@ -104,6 +153,20 @@ class WhatIf:
         self.own = own
         # Which filters run again.
         self.plan = profile.what_if_plan(pre.skipped)
+        # The settled filters that reject a row, once they were asked for.
+        self._settled: list[tuple[int, RowStatuses]] | None = None
+
+    def settled(self, row: int) -> tuple[int, Status]:
+        """The first settled filter that rejects a row, with its verdict."""
+        if self._settled is None:
+            filters = () if self.filtered is None else self.filtered.filters
+            settled = self.plan.settled
+            self._settled = [(i, s) for i, s in filters if s.codes is not None and i in settled]
+        for index, statuses in self._settled:
+            status = statuses.status(row)
+            if status is not SUCCESS:
+                return index, status
+        return NOT_SETTLED
 
     @property
     def key(self) -> Hashable:
@@ -151,73 +214,106 @@ class WhatIf:
 class HypotheticalNode:
     """One node as it would be with pods added or removed.
 
-    Verdicts of filters that do not depend on pods are taken from the cycle, if it has them.
+    Verdicts of filters that do not depend on pods are taken from the cycle, if it has them. If the
+    others depend on resources only, the node is copied when a status is not known yet.
     """
 
     def __init__(self, what_if: WhatIf, row: int, nominated: Sequence[Placed] = ()) -> None:
-        self._profile = what_if.profile
-        self._pod = what_if.pod
+        self._what_if = what_if
         self._nominated = nominated
-        plan, filtered = what_if.plan, what_if.filtered
+        plan, state = what_if.plan, what_if.state
         self._accounting = plan.accounting
-        self._filters = plan.all_filters if filtered is None else plan.filters
-        # The first settled filter that rejects the node, with its verdict.
-        self._settled: tuple[int, Status] = (NO_FILTER, SUCCESS)
-        if filtered is not None:
-            for index, statuses in filtered.filters:
-                if statuses.codes is not None and index in plan.settled:
-                    status = statuses.status(row)
-                    if status is not SUCCESS:
-                        self._settled = (index, status)
-                        break
+        self._settled = what_if.settled(row)
         # If no plugin keeps account of pods, the state needs no correction.
-        state = what_if.state
         self._state = state.clone() if self._accounting else state
-        self.node = state.table.info(row).copy()
+        # The node as it is.
+        self.info = state.table.info(row)
+        self._copy: NodeCopy | None = None
+        # Pods that came (1) or left (-1), of which the copy does not know.
+        self._shifts: list[tuple[Placed, int]] = []
+        self._known: KnownStatuses | None = None
+        if what_if.filtered is not None and self._settled is NOT_SETTLED:
+            self._known = plan.known
+            self._number = state.table.resource_numbers.of(row)
+
+    @property
+    def node(self) -> NodeCopy:
+        """The node as it would be."""
+        if self._copy is None:
+            self._copy = self.info.copy()
+        for other, sign in self._shifts:
+            if sign > 0:
+                self._copy.add(other.pod, other.usage)
+            else:
+                self._copy.remove(other.pod)
+        self._shifts.clear()
+        return self._copy
 
     def add(self, other: Placed) -> None:
         """As if a pod were there."""
-        self.node.add(other.pod, other.usage)
-        if self._accounting:
+        self._shifts.append((other, 1))
+        if self._known is not None:
+            self._number = self._known.shifted(self._number, (other,), 1)
+        elif self._accounting:
             self._account("add_pod", other)
 
     def remove(self, *others: Placed) -> None:
         """As if pods were gone."""
-        if not self._accounting:
-            self.node.remove(*[other.pod for other in others])
-            return
+        if self._known is not None:
+            self._number = self._known.shifted(self._number, others, -1)
         for other in others:
-            self.node.remove(other.pod)
-            self._account("remove_pod", other)
+            self._shifts.append((other, -1))
+            if self._accounting:
+                self._account("remove_pod", other)
 
     def _account(self, name: str, other: Placed) -> None:
         for plugin in self._accounting:
-            method = self._profile.method(plugin, name)
+            method = self._what_if.profile.method(plugin, name)
             if method is not None:
-                method.call(self._state, self._pod, other, self.node)
+                method.call(self._state, self._what_if.pod, other, self.node)
 
     def status(self) -> Status:
         """The first rejection, or SUCCESS; both beside nominated pods and without them."""
         if self._nominated:
-            node, state = self.node, self._state
-            self.node = node.copy()
-            if self._accounting:
-                self._state = state.clone()
-            for other in self._nominated:
-                self.add(other)
+            beside = self._beside_nominated()
+            if beside is not SUCCESS:
+                return beside
+        known = self._known
+        if known is None:
+            return self._run_filters()
+        template = self._state.template.serial
+        status = known.get(template, self._number)
+        if status is None:
             status = self._run_filters()
-            self.node, self._state = node, state
-            if status is not SUCCESS:
+            known.put(template, self._number, status)
+        return status
+
+    def _beside_nominated(self) -> Status:
+        if self._known is not None:
+            number = self._known.shifted(self._number, self._nominated, 1)
+            status = self._known.get(self._state.template.serial, number)
+            if status is not None:
                 return status
-        return self._run_filters()
+        beside = copy(self)
+        beside._nominated = ()
+        beside._shifts = self._shifts.copy()
+        if self._copy is not None:
+            beside._copy = self._copy.copy()
+        if self._accounting:
+            beside._state = self._state.clone()
+        for other in self._nominated:
+            beside.add(other)
+        return beside.status()
 
     def _run_filters(self) -> Status:
         """The first rejection, or SUCCESS itself."""
         until, settled = self._settled
-        for index, method in self._filters:
+        what_if, node = self._what_if, self.node
+        plan, pod = what_if.plan, what_if.pod
+        for index, method in plan.all_filters if what_if.filtered is None else plan.filters:
             if index > until:
                 break
-            status = invoke.filter_one(method, self._state, self._pod, self.node)
+            status = invoke.filter_one(method, self._state, pod, node)
             if status is SUCCESS or status.is_success:
                 continue
             if status.is_rejected:

@@ -19,7 +19,7 @@ def on_node(
     pod: mp.Pod, what_if: mp.HypotheticalNode, budgets: Budgets
 ) -> mp.Candidate | mp.Status:
     """The victims on one node, or why preemption does not help there."""
-    priority, placed = pod.priority, what_if.node.placed().values()
+    priority, placed = pod.priority, what_if.info.placed().values()
     lower = [each for each in placed if (each.pod.spec.priority or 0) < priority]
     if not lower:
         return NO_VICTIMS
@@ -32,7 +32,7 @@ def on_node(
     ordered.sort(key=lambda each: each.pod.uid not in violated)
     staying = {each.pod.uid for each in ordered if _may_stay(each, what_if)}
     victims = sorted_pods.ordered(each for each in lower if each.pod.uid not in staying)
-    node = what_if.node.name
+    node = what_if.info.name
     return (
         candidate(node, [each.pod for each in victims], violated) if victims else none_needed(node)
     )

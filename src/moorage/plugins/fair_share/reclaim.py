@@ -128,7 +128,7 @@ class Reclaim:
         """
         victims: list[mp.Placed] = []
         removed: AmountsByQueue = {}
-        for each in sorted(node.node.placed().values(), key=importance, reverse=True):
+        for each in sorted(node.info.placed().values(), key=importance, reverse=True):
             if self._may_evict(each, removed):
                 node.remove(each)
                 if not self._is_leaving(each.pod):
@@ -150,7 +150,7 @@ class Reclaim:
         broken = [violated[each.pod.uid] for each in victims if each.pod.uid in violated]
         names = tuple(dict.fromkeys(key for keys in broken for key in keys))
         pods = tuple(each.pod for each in victims)
-        return mp.Candidate(node.node.name, pods, len(broken), names)
+        return mp.Candidate(node.info.name, pods, len(broken), names)
 
     def _fits(self, node: mp.HypotheticalNode, removed: AmountsByQueue) -> bool:
         """Whether the pod fits the node, and all queues are within their maximum in the end."""
