@@ -136,10 +136,29 @@ HELPED = make_pod("a", init_containers=(SIDECAR,))
     ],
 )
 def test_which_pods_share_a_template(one, other, equal):
+    if one.namespace == other.namespace and template.are_alike(one, other):
+        assert equal
     templates = Templates()
     assert (templates.of(one) is templates.of(other)) is equal
     for pod in (one, other):
         assert asdict(templates.of(pod).usage) == asdict(Usage.of(pod))
+
+
+@pytest.mark.parametrize(
+    ("change", "alike"),
+    [
+        pytest.param({"phase": "Running"}, True, id="a phase"),
+        pytest.param({"conditions": (Condition(type="PodScheduled"),)}, True, id="a condition"),
+        pytest.param({"nominated_node_name": "n1"}, True, id="a nominated node"),
+        pytest.param({"container_statuses": (resized("2"),)}, False, id="a resize"),
+        pytest.param(
+            {"conditions": (Condition(type="PodResizePending"),)}, False, id="a resize to come"
+        ),
+    ],
+)
+def test_a_changed_status_keeps_the_template_unless_the_pod_is_resized(change, alike):
+    pod = make_pod("a")
+    assert template.are_alike(with_status(pod, **change), pod) is alike
 
 
 def test_a_templates_example_is_its_first_pod():

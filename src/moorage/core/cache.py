@@ -16,7 +16,7 @@ from moorage.api.pod import Pod
 from moorage.core.transitions import TransitionTable
 from moorage.errors import MoorageError
 from moorage.nodes.table import NodeTable
-from moorage.nodes.template import RESIZE_PENDING, PodTemplate, Templates
+from moorage.nodes.template import PodTemplate, Templates, have_same_usage
 
 ABSENT = "absent"
 ASSUMED = "assumed"
@@ -146,9 +146,9 @@ class Cache:
         It most often is: a condition changed, or the pod is terminating.
         """
         before = self.pods.get(pod.metadata.uid)
-        if before is None or before.state != ADDED or before.node != pod.spec.node_name:
-            return self._place(pod, before, UPDATE)
-        return self._replace(pod, before)
+        if before is not None and before.state == ADDED and before.node == pod.spec.node_name:
+            return self._replace(pod, before)
+        return self._place(pod, before, UPDATE)
 
     def remove(self, uid: str) -> Cached | None:
         """A pod is gone from its node; None if it is not known."""
@@ -206,7 +206,7 @@ class Cache:
             and meta.annotations == was_meta.annotations
         )
         before.pod = pod
-        if alike and (pod.status is was.status or _has_same_usage(pod, was)):
+        if alike and (pod.status is was.status or have_same_usage(pod, was)):
             self._table.replace_pod(before.node, pod, before.template.usage, alike=True)
             return True
         usage, before.template = before.template.usage, self._templates.of(pod)
@@ -236,18 +236,3 @@ class Cache:
 
 def _error(state: str, event: str, pod: Pod) -> CacheError:
     return CacheError(CACHE_ERRORS[state, event].format(f"{pod.uid}({pod.key})"))
-
-
-def _has_same_usage(pod: Pod, other: Pod) -> bool:
-    """Whether the parts of a status are the same that a template reads; faster than making one."""
-    status, was = pod.status, other.status
-    return (
-        status.container_statuses == was.container_statuses
-        and status.init_container_statuses == was.init_container_statuses
-        and status.resources == was.resources
-        and status.allocated_resources == was.allocated_resources
-        and (
-            status.conditions == was.conditions
-            or pod.condition(RESIZE_PENDING) == other.condition(RESIZE_PENDING)
-        )
-    )

@@ -38,7 +38,7 @@ from moorage.framework.views.template import TemplateViews
 from moorage.framework.views.view import RowArray
 from moorage.framework.what_if import WhatIf
 from moorage.nodes.nominated import NominatedPods
-from moorage.nodes.template import PodTemplate, Templates
+from moorage.nodes.template import PodTemplate, TemplateSource
 
 NOT_PRE_FILTERED = PreFiltered()
 # The status of nodes that were not searched, when there is no better reason.
@@ -64,7 +64,7 @@ class SchedulingCycle:
     def __init__(
         self,
         cluster: Cluster,
-        templates: Templates,
+        templates: TemplateSource,
         nominated: Mapping[str, Sequence[Pod]],
         random: Random,
         nominated_node: Callable[[Pod], str] = _nominated_in_status,

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from moorage.api.pod import Pod
 from moorage.core.queue_states import NEW
-from moorage.nodes.template import PodTemplate
+from moorage.nodes.template import PodTemplate, are_alike
 
 
 @dataclass(slots=True, eq=False)
@@ -62,7 +62,9 @@ class QueuedPod:
     def update(self, pod: Pod) -> None:
         """Take a newer version of the pod."""
         if pod is not self.pod:
-            self.pod, self.template = pod, None
+            if self.template is not None and not are_alike(pod, self.pod):
+                self.template = None
+            self.pod = pod
 
     def rejected_by(self, unschedulable: Iterable[str] = (), pending: Iterable[str] = ()) -> None:
         """Set the plugins that rejected the attempt that just ended; none means an error."""

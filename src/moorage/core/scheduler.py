@@ -29,7 +29,7 @@ from moorage.core.observations import Observation
 from moorage.core.pod_group_cycle import PodGroupCycle
 from moorage.core.preemption import Preemptions
 from moorage.core.queued_pod import QueuedPod
-from moorage.core.state import SchedulerState
+from moorage.core.state import QueuedTemplates, SchedulerState
 from moorage.core.undoing import Undoing
 from moorage.framework.registry import Registry
 
@@ -67,7 +67,7 @@ class Scheduler:
         self.nominator = state.nominator
         self.cycle = SchedulingCycle(
             state.cluster,
-            state.templates,
+            QueuedTemplates(state.queue, state.templates),
             NominatedPodsByNode(state.nominator, state.queue.nominated_pods),
             Random(seed),
             state.nominator.node_for,

@@ -63,6 +63,23 @@ class PodLookups:
 
 
 @dataclass(slots=True, eq=False)
+class QueuedTemplates:
+    """The templates of pods, most of which wait and have theirs in the queue."""
+
+    queue: SchedulingQueue
+    templates: Templates
+
+    def of(self, pod: Pod) -> PodTemplate:
+        """The template of a pod."""
+        entry = self.queue.find(pod.key)
+        if entry is None or entry.pod is not pod:
+            return self.templates.of(pod)
+        if entry.template is None:
+            entry.template = self.templates.of(pod)
+        return entry.template
+
+
+@dataclass(slots=True, eq=False)
 class SchedulerState:
     """See the module."""
 

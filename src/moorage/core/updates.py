@@ -13,7 +13,7 @@ from moorage.framework.events import (
     Action,
     ClusterEvent,
 )
-from moorage.nodes.template import RESIZE_PENDING, resize_fields
+from moorage.nodes.template import have_same_usage
 
 ASSIGNED_POD_ADD = ClusterEvent(ASSIGNED_POD, Action.ADD)
 ASSIGNED_POD_UPDATE = ClusterEvent(ASSIGNED_POD, Action.UPDATE)
@@ -41,7 +41,7 @@ def pod_update(old: Pod, new: Pod) -> list[ClusterEvent]:
     resource = ASSIGNED_POD if spec.node_name else UNSCHEDULABLE_POD
     has_same_labels = old.metadata.labels == new.metadata.labels
     # Most often nothing but a condition changed, or that the pod is terminating.
-    has_same_requests = was == spec and not _was_resized(old, new)
+    has_same_requests = was == spec and have_same_usage(new, old)
     claims, claims_now = old.status.resource_claim_statuses, new.status.resource_claim_statuses
     if has_same_labels and has_same_requests and claims == claims_now:
         return _UPDATED[resource]
@@ -63,17 +63,6 @@ def pod_update(old: Pod, new: Pod) -> list[ClusterEvent]:
 
 
 _UPDATED = {ASSIGNED_POD: [ASSIGNED_POD_UPDATE], UNSCHEDULABLE_POD: [UNSCHEDULABLE_POD_UPDATE]}
-
-
-def _was_resized(old: Pod, new: Pod) -> bool:
-    """Whether a field of the status changed from which requests are computed."""
-    was, status = old.status, new.status
-    if was is status:
-        return False
-    return resize_fields(was) != resize_fields(status) or (
-        was.conditions != status.conditions
-        and old.condition(RESIZE_PENDING) != new.condition(RESIZE_PENDING)
-    )
 
 
 def node_update(old: Node, new: Node) -> list[ClusterEvent]:

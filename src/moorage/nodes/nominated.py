@@ -9,7 +9,7 @@ from moorage.api.pod import Pod
 from moorage.nodes.changes import Cursor, RowLog
 from moorage.nodes.hypothetical import NO_POD, NumberedUsages, Numbers
 from moorage.nodes.table import NodeTable
-from moorage.nodes.template import Templates
+from moorage.nodes.template import TemplateSource
 from moorage.nodes.usage import Placed
 
 # A book of so many usages is rebuilt, so that it does not keep those of pods long gone.
@@ -19,7 +19,7 @@ MOST_USAGES = 20_000
 class NominatedPods:
     """Nominated pods, read again only where `changes` says that nominations changed."""
 
-    def __init__(self, table: NodeTable, changes: RowLog, templates: Templates) -> None:
+    def __init__(self, table: NodeTable, changes: RowLog, templates: TemplateSource) -> None:
         self._table = table
         self._templates = templates
         # A nomination may be older than the node that it is about.
@@ -35,8 +35,10 @@ class NominatedPods:
         if of_nominations.is_current and of_nodes.is_current:
             return
         table = self._table
-        nominations, nodes = of_nominations.changed(), of_nodes.changed()
-        rows = None if nominations is None or nodes is None else [*nominations, *nodes]
+        rows = of_nominations.changed()
+        if not of_nodes.is_current:
+            nodes = of_nodes.changed()
+            rows = None if rows is None or nodes is None else [*rows, *nodes]
         if rows is None or len(self.book) > MOST_USAGES:
             self.book = NumberedUsages()
             self._placed = {}

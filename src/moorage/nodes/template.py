@@ -7,7 +7,7 @@ template.
 
 from dataclasses import dataclass, field
 from operator import attrgetter
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
@@ -43,6 +43,13 @@ class PodTemplate:
     compiled: dict[str, Any] = field(default_factory=dict)
 
 
+class TemplateSource(Protocol):
+    """Something that knows the templates of pods."""
+
+    def of(self, pod: Pod) -> PodTemplate:
+        """The template of a pod."""
+
+
 class Templates:
     """All templates seen lately, by content."""
 
@@ -63,6 +70,29 @@ class Templates:
             self._by_content[content] = template
         template.seen += 1
         return template
+
+
+def are_alike(pod: Pod, was: Pod) -> bool:
+    """Whether two versions of a pod have one template, as far as that is quickly found out."""
+    meta, was_meta = pod.metadata, was.metadata
+    return (
+        pod.spec == was.spec
+        and meta.labels == was_meta.labels
+        and meta.annotations == was_meta.annotations
+        and meta.owner_references == was_meta.owner_references
+        and have_same_usage(pod, was)
+    )
+
+
+def have_same_usage(pod: Pod, was: Pod) -> bool:
+    """Whether the parts of a status are the same that a template reads."""
+    status, before = pod.status, was.status
+    if status is before:
+        return True
+    return resize_fields(status) == resize_fields(before) and (
+        status.conditions == before.conditions
+        or pod.condition(RESIZE_PENDING) == was.condition(RESIZE_PENDING)
+    )
 
 
 def _unplaced(pod: Pod) -> Pod:
