@@ -271,7 +271,6 @@ def is_older(new: KubeObject, old: KubeObject) -> bool:
     """Whether an object is older than the known one of its name."""
     version, known = new.metadata.resource_version, old.metadata.resource_version
     # Decimal numbers without leading zeros compare by their length, then as text.
-    length, known_length = len(version), len(known)
-    if length > known_length or (length == known_length and version >= known):
+    if (len(version), version) >= (len(known), known):
         return False
     return version.isdecimal() and known.isdecimal()
