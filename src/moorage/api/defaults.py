@@ -92,17 +92,20 @@ def complete(
 
 def completer(known: Iterable[KubeObject]) -> Callable[[KubeObject], KubeObject]:
     """A function that completes an object, or raises AdmissionError; it reads `known` once."""
-    known = list(known)
+    known = [each for each in known if not isinstance(each, Pod)]  # Most objects are pods.
     classes = PriorityClasses(each for each in known if isinstance(each, PriorityClass))
     storage_class = default_storage_class(known)
     pods = PodAdmission(known)
-    return lambda obj: _complete(pods.admit(obj), classes, storage_class)
+
+    def complete_one(obj: KubeObject) -> KubeObject:
+        obj = pods.admit(obj)
+        return pod(obj, classes) if isinstance(obj, Pod) else _complete(obj, classes, storage_class)
+
+    return complete_one
 
 
 def _complete(obj: KubeObject, classes: PriorityClasses, storage_class: str | None) -> KubeObject:
     match obj:
-        case Pod():
-            return pod(obj, classes)
         case Node():
             return node(obj)
         case Namespace():
@@ -160,13 +163,13 @@ def from_server(meta: ObjectMeta) -> bool:
 
 def pod(obj: Pod, classes: PriorityClasses) -> Pod:
     """A pod as it is after creation."""
-    fresh = not from_server(obj.metadata)
-    obj = identity(obj)
-    spec = obj.spec
-    if changes := _spec_changes(spec, admission.priority(obj, classes)):
+    meta, spec = obj.metadata, obj.spec
+    if not (meta.uid and meta.namespace and obj.kind == "Pod" and obj.api_version == "v1"):
+        obj = identity(obj)
+    if changes := _spec_changes(obj, classes):
         spec = structs.replace(spec, **changes)
-    if fresh:
-        spec = _merge_label_keys(spec, obj.metadata.labels)
+    if not from_server(meta):
+        spec = _merge_label_keys(spec, meta.labels)
     return obj if spec is obj.spec else structs.replace(obj, spec=spec)
 
 
@@ -184,21 +187,28 @@ _DEFAULTED = (
 )
 _defaulted_fields = attrgetter(*_DEFAULTED, "host_network")
 _Admitted = tuple[str, int, str]
-_known_changes: dict[int, tuple[Any, _Admitted, dict[str, Any]]] = {}
+# By containers: what the changes follow from, the classes that were there, and the changes.
+_known_changes: dict[int, tuple[Any, PriorityClasses, _Admitted, dict[str, Any]]] = {}
 
 
-def _spec_changes(spec: PodSpec, admitted: _Admitted) -> dict[str, Any]:
+def _spec_changes(obj: Pod, classes: PriorityClasses) -> dict[str, Any]:
     """The fields that defaults change; pods that share their containers share the result."""
+    spec = obj.spec
     fields, key = _defaulted_fields(spec), id(spec.containers)  # Not reused: they are kept.
     known = _known_changes.get(key)
-    if known is None or known[0] != fields or known[1] != admitted:
+    if known is not None and known[1] is classes and known[0] == fields:
+        return known[3]
+    admitted = admission.priority(obj, classes)
+    if known is None or known[0] != fields or known[2] != admitted:
         if len(_known_changes) >= _MAX_CACHED:
             _known_changes.clear()
         new = _completed_spec(spec, *admitted)
         pairs = ((name, getattr(new, name)) for name in _DEFAULTED)
         changes = {name: value for name, value in pairs if value is not getattr(spec, name)}
-        known = _known_changes[key] = (fields, admitted, changes)
-    return known[2]
+    else:
+        changes = known[3]
+    _known_changes[key] = (fields, classes, admitted, changes)
+    return changes
 
 
 def _completed_spec(spec: PodSpec, class_name: str, priority: int, policy: str) -> PodSpec:

@@ -7,9 +7,11 @@ function here that names its uses.
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache, wraps
-from typing import TypeVar
+from operator import attrgetter
+from typing import Any, TypeVar
 
 from moorage.api import labels, quantity
+from moorage.api.meta import Condition
 from moorage.api.node import Node
 from moorage.api.pod import Container, ContainerStatus, Pod, PodStatus
 from moorage.api.quantity import Quantity
@@ -68,47 +70,38 @@ _MAX_CACHED = 4096
 def _cache_by_parts(compute: Callable[[Pod], T]) -> Callable[[Pod], T]:
     """Cache the result for pods that share their containers, as the pods of a workload do.
 
-    Callers must not change it. Pod and result are one object, so that threads can call the function
-    at the same time.
+    Callers must not change it. Parts and result are one object, so that threads can call the
+    function at the same time.
     """
-    known: dict[int, tuple[Pod, bool, T]] = {}
+    known: dict[int, tuple[Any, Any, Condition | None, T]] = {}
 
     @wraps(compute)
     def cached(pod: Pod) -> T:
-        key = id(pod.spec.containers)  # Not reused: the pod that is kept has them.
+        # Equal parts of pods are most often the same object, which makes comparing them quick.
+        spec, status = _spec_parts(pod.spec), _status_parts(pod.status)
+        key = id(pod.spec.containers)  # Not reused: they are kept.
         found = known.get(key)
-        if found is None or not _has_same_amounts(found[0], pod, is_actual=found[1]):
+        if (
+            found is None
+            or found[0] != spec
+            or found[1] != status
+            or (status != NO_ACTUAL and found[2] != pod.condition(RESIZE_PENDING))
+        ):
             if len(known) >= _MAX_CACHED:
                 known.clear()
-            known[key] = found = (pod, _has_actual_resources(pod.status), compute(pod))
-        return found[2]
+            # An infeasible resize does not count, and a condition states it.
+            known[key] = found = (spec, status, pod.condition(RESIZE_PENDING), compute(pod))
+        return found[3]
 
     return cached
 
 
-def _has_same_amounts(one: Pod, other: Pod, *, is_actual: bool) -> bool:
-    """Whether pods share all that their requests are computed from; False does not say more."""
-    if one is other:
-        return True
-    spec, its, status, other_status = one.spec, other.spec, one.status, other.status
-    return (
-        spec.containers is its.containers
-        and spec.init_containers is its.init_containers
-        and status.container_statuses is other_status.container_statuses
-        and status.init_container_statuses is other_status.init_container_statuses
-        and spec.resources is its.resources
-        and status.resources is other_status.resources
-        and spec.overhead == its.overhead
-        and status.allocated_resources == other_status.allocated_resources
-        # An infeasible resize does not count, and a condition states it.
-        and (not is_actual or one.condition(RESIZE_PENDING) == other.condition(RESIZE_PENDING))
-    )
-
-
-def _has_actual_resources(status: PodStatus) -> bool:
-    """Whether a status has resources, which count instead of the requested ones."""
-    statuses = (*status.container_statuses, *status.init_container_statuses)
-    return status.resources is not None or any(each.resources is not None for each in statuses)
+_spec_parts = attrgetter("containers", "init_containers", "resources", "overhead")
+# Resources in a status count instead of the requested ones.
+_status_parts = attrgetter(
+    "container_statuses", "init_container_statuses", "resources", "allocated_resources"
+)
+NO_ACTUAL = _status_parts(PodStatus())
 
 
 def effective(

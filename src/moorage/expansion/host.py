@@ -95,13 +95,16 @@ class ControllerHost:
         `known` pods exist. Stored are all objects but those that only controllers read.
         """
         found = list(found)
-        for quota in found:
-            if isinstance(quota, ResourceQuota):  # Before the objects that it may refuse.
-                self.quotas.put(quota)
+        kinds = set(map(type, found))  # A dump may have a million objects of few kinds.
+        if ResourceQuota in kinds:
+            for quota in found:
+                if isinstance(quota, ResourceQuota):  # Before the objects that it may refuse.
+                    self.quotas.put(quota)
+        if not any(kind.__name__ in documents.NAMES for kind in kinds):
+            is_stored = all(kind.__name__ in KINDS for kind in kinds)
+            return found if is_stored else [obj for obj in found if type(obj).__name__ in KINDS]
         pods = [obj for obj in found if isinstance(obj, Pod)]
         new = documents.of_structs(found, [*known, *pods])
-        if not new:
-            return [obj for obj in found if type(obj).__name__ in KINDS]
         self.triggers.activate()
         named = iter(documents.with_owner_uids(pods, new))
         stored = [next(named) if isinstance(obj, Pod) else obj for obj in found]

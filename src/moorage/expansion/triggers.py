@@ -22,7 +22,7 @@ class Triggers:
         loop: ControllerLoop,
         now: Callable[[], float],
     ) -> None:
-        self._is_active = False
+        self.is_active = False
         self._cluster = cluster
         self._index = index
         self._loop = loop
@@ -30,14 +30,14 @@ class Triggers:
 
     def activate(self) -> None:
         """Begin to follow pods: without workloads no controller reads them."""
-        if not self._is_active:
-            self._is_active = True
+        if not self.is_active:
+            self.is_active = True
             for pod in self._cluster.all(Pod):
                 self._index.put_pod(pod)
 
     def pod_changed(self, pod: Pod) -> None:
         """A pod was added or updated."""
-        if not self._is_active:
+        if not self.is_active:
             return
         old = self._index.put_pod(pod)
         if pod.node_name and (old is None or not old.node_name):
@@ -59,7 +59,7 @@ class Triggers:
 
     def pod_deleted(self, pod: Pod) -> None:
         """A pod was removed."""
-        if not self._is_active:
+        if not self.is_active:
             return
         self._index.drop_pod(pod)
         if (owner := pod.controller) is not None:

@@ -7,10 +7,9 @@ claims, jobs and storage count: a simulation has no controllers that remove othe
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from functools import lru_cache
 from typing import Any, Protocol, TypeVar
 
-from msgspec import UNSET, UnsetType, convert
+from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
 from moorage.api.kinds import KINDS, READ, Kind
@@ -18,14 +17,18 @@ from moorage.api.meta import Condition, KubeObject, ObjectMeta
 from moorage.api.pod import Pod, PodStatus
 from moorage.api.resource_claims import FINALIZER
 from moorage.cluster import status_errors
-from moorage.cluster.verbs import binding, create, delete, update
-from moorage.controllers import job, objects, storage_protection
+from moorage.cluster.verbs import binding, delete, update
+from moorage.controllers import job, storage_protection
 from moorage.core.observations import Added, Deleted, Observation, Updated
 from moorage.expansion.documents import RESOURCES
+from moorage.sim import pod_states
 from moorage.sim.clock import timestamp
+from moorage.sim.pod_states import SCHEDULED, with_condition
 
 T = TypeVar("T", bound=KubeObject)
 Watcher = Callable[[Observation], None]
+# Called with pods by key.
+PodsWatcher = Callable[[Mapping[str, Pod]], None]
 
 KIND_OF: dict[type[KubeObject], Kind] = {kind.struct: kind for kind in KINDS.values()}
 RESOURCE_OF = {
@@ -34,9 +37,6 @@ RESOURCE_OF = {
     if (resource := RESOURCES.get((kind.api_version, kind.name))) is not None
 }
 DEFAULT_NAMESPACE = "default"
-SCHEDULED = convert(binding.SCHEDULED, Condition)
-READY = Condition(type="Ready", status="True")
-GATED = convert(create.GATED, Condition)
 
 
 class Admission(Protocol):
@@ -57,6 +57,8 @@ class MemoryCluster:
         self._uids: set[str] = set()
         self._objects: dict[type[KubeObject], dict[str, KubeObject]] = {k: {} for k in KIND_OF}
         self._watchers: dict[type[KubeObject], list[Watcher]] = {k: [] for k in KIND_OF}
+        # How the watchers of pods are told of many that run.
+        self._pods_watchers: list[PodsWatcher] = []
         self._active_watchers: list[Watcher] = []
         self._quotas: Admission | None = None
 
@@ -67,10 +69,18 @@ class MemoryCluster:
         """
         self._quotas = quotas
 
-    def watch(self, watcher: Watcher, *kinds: type[KubeObject]) -> None:
-        """Call a watcher with every change from now on, of these kinds if any are given."""
+    def watch(
+        self, watcher: Watcher, *kinds: type[KubeObject], running: PodsWatcher | None = None
+    ) -> None:
+        """Call a watcher with every change from now on, of these kinds if any are given.
+
+        `running` is called instead with pods that `create_all` adds and that are settled: there may
+        be a million of them, and they need only be counted.
+        """
         for kind in kinds or KIND_OF:
             self._watchers[kind].append(watcher)
+            if kind is Pod:
+                self._pods_watchers.append(running or _each_to(watcher))
 
     def watch_active(self, watcher: Watcher) -> None:
         """The same for what the field selector of a scheduler shows.
@@ -98,7 +108,9 @@ class MemoryCluster:
 
     def active(self, kind: type[T]) -> tuple[T, ...]:
         """All objects of a kind that a scheduler observes."""
-        return tuple(obj for obj in self.all(kind) if _is_active(obj))
+        if kind is not Pod:
+            return tuple(self.all(kind))
+        return tuple([obj for obj in self.all(kind) if _is_active(obj)])
 
     def existing(self, kind: type[T], key: str, uid: str | None = None) -> T:
         """The object with that name, and UID if one is given; refused if there is none."""
@@ -110,11 +122,40 @@ class MemoryCluster:
 
     def create(self, obj: T, now: float) -> T:
         """Store an object; a missing name, UID and creation time are filled in."""
+        _, new = self._add(obj, now)
+        self._notify(Added(new))
+        return new
+
+    def create_all(self, objects: Iterable[KubeObject], now: float) -> list[KubeObject]:
+        """The same for objects in order; settled pods that follow each other are one change."""
+        created: list[KubeObject] = []
+        settled: dict[str, Pod] = {}
+        counts_each = bool(self._quotas)  # Then a pod may be refused because of the one before.
+        try:
+            for obj in objects:
+                key, new = self._add(obj, now)
+                created.append(new)
+                if not counts_each and isinstance(new, Pod) and pod_states.is_settled(new):
+                    settled[key] = new
+                    continue
+                if settled:
+                    self._notify_running(settled)
+                    settled = {}
+                self._notify(Added(new))
+                counts_each = bool(self._quotas)
+        finally:
+            if settled:
+                self._notify_running(settled)
+        return created
+
+    def _add(self, obj: T, now: float) -> tuple[str, T]:
+        """Store a new object, of which watchers are not told yet; returns it with its key."""
         kind = KIND_OF[type(obj)]
         meta = self._new_meta(obj.metadata, kind, now)
         # One copy with all changes: a dump may have a million objects.
-        new = replace(_initialized(obj, now), metadata=meta)
-        stored, key = self._objects[kind.struct], new.key
+        new = replace(pod_states.initialized(obj, now), metadata=meta)
+        stored = self._objects[kind.struct]
+        key = f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
         if key in stored:
             raise status_errors.already_exists(RESOURCE_OF[kind.struct], meta.name)
         if self._quotas and (why := self._quotas.refusal(_as_given(obj, meta))):
@@ -122,8 +163,7 @@ class MemoryCluster:
         self._uids.add(meta.uid)
         self.version += 1
         stored[key] = new
-        self._notify(Added(new))
-        return new
+        return key, new
 
     def merged(self, obj: T) -> T:
         """The object as an update would store it, with the fields that only the server sets.
@@ -183,7 +223,7 @@ class MemoryCluster:
         if decision.is_removed:
             self.remove(old)
         elif decision.grace_seconds != before:
-            self._store(old, _terminating(old, decision.grace_seconds, now))
+            self._store(old, pod_states.terminating(old, decision.grace_seconds, now))
 
     def remove(self, obj: KubeObject) -> None:
         """Remove an object at once."""
@@ -230,11 +270,12 @@ class MemoryCluster:
     def _new_meta(self, meta: ObjectMeta, kind: Kind, now: float) -> ObjectMeta:
         """The metadata of an object that is stored next."""
         self._created += 1
+        uid = meta.uid
         return replace(
             meta,
             name=meta.name or f"{meta.generate_name}{self._created:05x}",
             namespace=(meta.namespace or DEFAULT_NAMESPACE) if kind.namespaced else "",
-            uid=self._fresh_uid(meta.uid),
+            uid=uid if uid and uid not in self._uids else self._fresh_uid(uid),
             creation_timestamp=meta.creation_timestamp or timestamp(now),
             generation=meta.generation or 1,
             finalizers=storage_protection.with_finalizer(meta.finalizers, kind.name),
@@ -267,9 +308,24 @@ class MemoryCluster:
         if self._active_watchers and _is_active(obj):
             self._notify_active(observation)
 
+    def _notify_running(self, pods: Mapping[str, Pod]) -> None:
+        for watcher in self._pods_watchers:
+            watcher(pods)
+        if self._active_watchers:
+            for pod in pods.values():
+                self._notify_active(Added(pod))
+
     def _notify_active(self, observation: Observation) -> None:
         for watcher in self._active_watchers:
             watcher(observation)
+
+
+def _each_to(watcher: Watcher) -> PodsWatcher:
+    def tell(pods: Mapping[str, Pod]) -> None:
+        for pod in pods.values():
+            watcher(Added(pod))
+
+    return tell
 
 
 def _is_active(obj: KubeObject) -> bool:
@@ -306,36 +362,6 @@ def _merged(old: T, new: T) -> T:
     return replace(new, **changes)
 
 
-def _initialized(obj: T, now: float) -> T:
-    """An object as it is stored on creation: a pod becomes Pending, and gated if it has gates.
-
-    A pod that runs already is ready, unless its status says something else.
-    """
-    if not isinstance(obj, Pod):
-        return obj
-    status = obj.status
-    if not status.phase:
-        status = replace(status, phase="Pending")
-    if obj.spec.scheduling_gates and not obj.node_name:
-        status = replace(status, conditions=with_condition(status.conditions, GATED, now))
-    if status.phase == "Running" and obj.condition("Ready") is None:
-        status = replace(status, conditions=with_condition(status.conditions, READY, now))
-    return obj if status is obj.status else replace(obj, status=status)
-
-
-def _terminating(obj: T, seconds: int, now: float) -> T:
-    """The object with its deletion timestamp."""
-    meta = obj.metadata
-    first = meta.deletion_timestamp is None
-    meta = replace(
-        meta,
-        deletion_timestamp=timestamp(now + seconds),
-        deletion_grace_period_seconds=seconds,
-        generation=meta.generation + first,
-    )
-    return replace(obj, metadata=meta)
-
-
 def is_protected(obj: KubeObject) -> bool:
     """Whether a finalizer keeps the object that a controller of a simulation removes."""
     finalizers = obj.metadata.finalizers
@@ -350,21 +376,3 @@ def _is_finished(obj: KubeObject) -> bool:
     meta = obj.metadata
     ended = meta.deletion_timestamp is not None and not meta.deletion_grace_period_seconds
     return ended and not is_protected(obj)
-
-
-def with_condition(
-    conditions: tuple[Condition, ...], new: Condition, now: float
-) -> tuple[Condition, ...]:
-    """The conditions with one replaced; its transition time changes only with its status."""
-    at = new.last_transition_time or timestamp(now)
-    for i, old in enumerate(conditions):
-        if old.type == new.type:
-            at = objects.transition_time(old.status, old.last_transition_time, new.status, at)
-            return (*conditions[:i], _condition_at(new, at), *conditions[i + 1 :])
-    return (*conditions, _condition_at(new, at))
-
-
-@lru_cache(maxsize=1024)
-def _condition_at(condition: Condition, at: str) -> Condition:
-    """The condition with its transition time; pods that change at one time share it."""
-    return replace(condition, last_transition_time=at)

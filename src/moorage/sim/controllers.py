@@ -5,7 +5,7 @@ in memory. They act at the end of an instant, when the schedulers have nothing t
 that are not part of the simulation are left alone.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TypeVar
 
 from moorage.api import defaults, timestamps
@@ -38,12 +38,12 @@ class Controllers:
         self._created_pods = 0
         self.host = ControllerHost(self, self._complete, self._now)
         self._quotas = self.host.quotas
-        cluster.watch(self._changed)
+        cluster.watch(self._changed, running=self._pods_run)
         cluster.admit_by(self._quotas)
 
     def take(self, found: list[KubeObject]) -> list[KubeObject]:
         """The objects to store: with the nodes of pools, without what only controllers read."""
-        if any(isinstance(obj, NodePool) for obj in found):
+        if NodePool in map(type, found):
             known = (*self._cluster.all(Node), *self._cluster.all(DeviceClass))
             made = nodes_of_pools(found, known)
             found = [*(obj for obj in found if not isinstance(obj, NodePool)), *made]
@@ -117,6 +117,13 @@ class Controllers:
             self.host.triggers.pod_deleted(obj)
         else:
             self.host.triggers.pod_changed(obj)
+
+    def _pods_run(self, pods: Mapping[str, Pod]) -> None:
+        """Pods were added; there are no quotas."""
+        triggers = self.host.triggers
+        if triggers.is_active:
+            for pod in pods.values():
+                triggers.pod_changed(pod)
 
     def _other_changed(self, obj: KubeObject) -> None:
         if isinstance(obj, Node):

@@ -8,7 +8,7 @@ It watches the cluster and schedules actions on the clock; `moorage.controllers.
     a pod is gone                                   its own claims are deleted at once
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import TypeVar, assert_never
 
 from msgspec import Struct
@@ -65,7 +65,8 @@ class ClaimController:
         self._waiting: Keys = {}
         # Pods whose claims a quota refused.
         self._refused: dict[str, None] = {}
-        cluster.watch(self._observe, Pod, ResourceClaim, ResourceClaimTemplate)
+        kinds = (Pod, ResourceClaim, ResourceClaimTemplate)
+        cluster.watch(self._observe, *kinds, running=_without_claims)
 
     def perform(self, action: Action) -> bool:
         """Perform an action from the clock, unless its object is gone; whether it did anything."""
@@ -197,3 +198,7 @@ class ClaimController:
             if action not in self._due:
                 self._due.add(action)
                 self._clock.in_(SYNC_SECONDS, action)
+
+
+def _without_claims(pods: Mapping[str, Pod]) -> None:
+    """Settled pods have no device claims."""

@@ -14,6 +14,7 @@ cluster, and schedules actions on the clock.
 """
 
 import math
+from collections.abc import Mapping
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -36,7 +37,8 @@ from moorage.controllers.kubelet import (
 from moorage.core.observations import Added, Deleted, Observation, Updated
 from moorage.errors import InputError
 from moorage.sim.clock import Clock, timestamp
-from moorage.sim.cluster import READY, MemoryCluster, is_protected, with_condition
+from moorage.sim.cluster import MemoryCluster, is_protected
+from moorage.sim.pod_states import READY, with_condition
 
 NOT_READY = Condition(type="Ready", status="False")
 
@@ -96,7 +98,7 @@ class Kubelet:
         # Node -> UID -> key; and the grace period of pods (by UID) whose EndPod is on the clock.
         self._pods: dict[str, dict[str, str]] = {}
         self._ending: dict[str, float] = {}
-        cluster.watch(self._observe, Pod, Node, ResourceClaim)
+        cluster.watch(self._observe, Pod, Node, ResourceClaim, running=self._observe_running)
 
     def perform(self, what: Action) -> None:
         """Perform an action from the clock, unless its object changed meanwhile."""
@@ -127,6 +129,14 @@ class Kubelet:
                     self._clock.in_(QUARANTINE_SECONDS, CollectPods(node.name))
             case Updated(obj=ResourceClaim() as claim):
                 self._observe_claim(claim)
+
+    def _observe_running(self, pods: Mapping[str, Pod]) -> None:
+        of_nodes = self._pods
+        for key, pod in pods.items():
+            node = pod.spec.node_name
+            if (mine := of_nodes.get(node)) is None:
+                mine = of_nodes[node] = {}
+            mine[pod.metadata.uid] = key
 
     def _observe_pod(self, pod: Pod, *, is_new: bool) -> None:
         node, uid = pod.spec.node_name, pod.metadata.uid

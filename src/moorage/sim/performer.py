@@ -18,8 +18,9 @@ from moorage.cluster.status_errors import (
 )
 from moorage.core.effects import Done, Failed, Outcome, Unknown
 from moorage.sim.clock import timestamp
-from moorage.sim.cluster import RESOURCE_OF, MemoryCluster, with_condition
+from moorage.sim.cluster import RESOURCE_OF, MemoryCluster
 from moorage.sim.faults import FaultDecision
+from moorage.sim.pod_states import with_condition
 
 T = TypeVar("T", PersistentVolume, PersistentVolumeClaim)
 

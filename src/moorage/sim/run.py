@@ -217,10 +217,13 @@ class Simulation:
         # Objects that others refer to come first, so that a node is observed before its pods.
         host = self._controllers.host
         completed = defaults.complete(objects, known=self._classes(), refuse=host.refuse)
-        ordered = sorted(map(_checked, completed), key=lambda obj: _ORDER[type(obj)])
+        for obj in completed:
+            if isinstance(obj, Pod) and obj.metadata.annotations:
+                _checked(obj)
+        ordered = sorted(completed, key=lambda obj: _ORDER[type(obj)])
         create, now = self.cluster.create, self.now
         if not host.quotas:
-            return [create(obj, now) for obj in ordered]
+            return self.cluster.create_all(ordered, now)
         created = []
         for obj in ordered:
             if why := host.quotas.refusal(obj):

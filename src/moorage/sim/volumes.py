@@ -17,7 +17,7 @@ Volumes that are given with a claim which is not part of the simulation are left
 
 import contextlib
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from msgspec import Struct
 
@@ -82,7 +82,7 @@ class VolumeController:
         self._scheduled: set[Action] = set()
         self._provisioning: set[tuple[str, str | None]] = set()
         cluster.watch(self._observe, PersistentVolumeClaim, PersistentVolume, StorageClass)
-        cluster.watch(self._observe_pod, Pod)
+        cluster.watch(self._observe_pod, Pod, running=self._observe_running)
 
     def perform(self, action: Action) -> None:
         """Perform an action from the clock, unless its object changed meanwhile."""
@@ -179,6 +179,11 @@ class VolumeController:
             case Deleted(obj=Pod() as pod) if pod.spec.volumes:
                 self._drop_claims(pod)
                 self._forget_pod(pod)
+
+    def _observe_running(self, pods: Mapping[str, Pod]) -> None:
+        for pod in pods.values():
+            if pod.spec.volumes:
+                self._add_pod(pod)
 
     def _observe_claim(self, claim: PersistentVolumeClaim) -> None:
         if claim.metadata.deletion_timestamp is not None:

@@ -1,7 +1,7 @@
 """Recorder: counts pods and requests incrementally from the cluster's watch events."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 import numpy as np
 import numpy.typing as npt
@@ -77,7 +77,7 @@ class Recorder:
         self._integrated_to = 0.0
         # The sum of the requests of all pods, for the average pod.
         self._requested: dict[str, int] = {}
-        cluster.watch(self._pod_changed, Pod)
+        cluster.watch(self._pod_changed, Pod, running=self._pods_run)
         cluster.watch(self._changed, *OTHER_KINDS)
 
     @property
@@ -267,6 +267,25 @@ class Recorder:
         self._add_requests(amounts, 1)
         if node:
             self._place(created, pod)
+
+    def _pods_run(self, pods: Mapping[str, Pod]) -> None:
+        """Count pods that were created with a node, and have no device claims."""
+        known, now, queue_of = self._pods, self._clock.now, self.queues.queue_of
+        new = []
+        for key, pod in pods.items():
+            spec, amounts = pod.spec, requests.counted(pod)
+            each = RecordedPod(key, now, spec.containers, amounts, queue_of(pod), spec.node_name)
+            known[pod.metadata.uid] = each
+            new.append(each)
+        self.given_with_node.update(pods)
+        self.created += len(new)
+        self.running += len(new)
+        self.usage.add_many([each.node for each in new], [each.amounts for each in new])
+        sizes = {id(each.amounts): each.amounts for each in new}
+        for (queue, size), count in Counter([(it.queue, id(it.amounts)) for it in new]).items():
+            amounts = {resource: count * amount for resource, amount in sizes[size].items()}
+            self._add_requests(amounts, 1)
+            self.queues.add(queue, amounts)
 
     def _pod_updated(self, pod: Pod) -> None:
         known = self._pods.get(pod.metadata.uid)

@@ -1,6 +1,6 @@
 """UsageTable: how much every node offers of each resource, and how much of it is requested."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -71,6 +71,23 @@ class UsageTable:
             column[row] = column.item(row) + sign * amount
             if exists:
                 totals[resource] += sign * amount
+
+    def add_many(self, nodes: Iterable[str], amounts: Sequence[Amounts]) -> None:
+        """The same for many pods at once; pods of equal size may share their amounts."""
+        rows_of, new_row = self.rows, self._new_row
+        rows = [rows_of[node] if node in rows_of else new_row(node) for node in nodes]
+        # Each size once: where it is among the sizes.
+        sizes = {id(each): each for each in amounts}
+        index = {key: i for i, key in enumerate(sizes)}
+        which = np.array([index[id(each)] for each in amounts], dtype=np.intp)
+        exist = np.array(self._exists)[rows]
+        for resource in dict.fromkeys(name for size in sizes.values() for name in size):
+            if resource not in self.requested:
+                self._new_resource(resource)
+            of_sizes = [size.get(resource, 0) for size in sizes.values()]
+            added = np.array(of_sizes, dtype=np.int64)[which]
+            np.add.at(self.requested[resource], rows, added)
+            self.total_requested[resource] += int(added[exist].sum())
 
     def put_network(self, offered: Amounts) -> None:
         """Set what no single node offers."""
