@@ -7,7 +7,7 @@ be on a node that is not known yet, or not any more: the table keeps its row. An
 binding was reported done, and which is not observed on its node in time, is in `unconfirmed`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from msgspec import Struct, structs
 
@@ -139,6 +139,17 @@ class Cache:
         assumed = None if cached is None else cached.pod
         self._place(pod, cached, ADD)
         return assumed
+
+    def add_all(self, pods: Sequence[Pod]) -> None:
+        """Pods are observed on nodes, none of which was assumed."""
+        state = CACHE_TRANSITIONS[ABSENT, ADD]
+        templates, known = self._templates.of_each(pods), self.pods
+        for pod, template in zip(pods, templates, strict=True):
+            uid = pod.metadata.uid
+            if uid in known:
+                raise _error(known[uid].state, ADD, pod)
+            known[uid] = Cached(pod, pod.spec.node_name, template, state)
+        self._table.add_pods(pods, [template.usage for template in templates])
 
     def update(self, pod: Pod) -> bool:
         """A pod that is on a node changed; returns whether it is equal in all that templates read.

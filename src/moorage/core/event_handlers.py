@@ -14,7 +14,7 @@ Observations may be late, repeated or stale: an older version than the known one
 one of an earlier object of the same name.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from moorage.api.meta import KubeObject
@@ -82,14 +82,15 @@ class EventHandlers:
             for key, obj in list(known.items()):
                 if key not in listed:
                     self._deleted(obj, now)
+        if kind is Pod:
+            self._pods_present(objects, now)  # type: ignore[arg-type]  # of that kind
+            return
         present = self._handler(kind)
         for obj in objects:
             present(obj, now)
 
     def _handler(self, kind: type[Any]) -> Callable[[Any, float], None]:
-        """What handles an object of a kind that is present."""
-        if kind is Pod:
-            return self._pod_present
+        """What handles an object of a kind that is present, except pods."""
         return self._node_present if kind is Node else self._object_present
 
     def _deleted(self, obj: KubeObject, now: float) -> None:
@@ -107,6 +108,42 @@ class EventHandlers:
             self._object_gone(obj, now)
 
     # Pods
+
+    def _pods_present(self, pods: Sequence[Pod], now: float) -> None:
+        """Handle pods in order; new ones on nodes that follow each other are added together."""
+        known, gone, cached = self._pods, self._gone, self._cache.pods
+        victims, queue = self._unobserved_victims, self._queue
+        new: dict[str, Pod] = {}
+        for pod in pods:
+            key, uid, spec = pod.key, pod.metadata.uid, pod.spec
+            if (
+                spec.node_name
+                and key not in known
+                and key not in new
+                and uid not in gone
+                and uid not in cached
+                and uid not in victims
+                and spec.scheduling_group is None
+                and pod.status.phase not in TERMINAL_PHASES
+                and queue.ignores_events
+            ):
+                new[key] = pod
+                continue
+            if new:
+                self._assign_all(new, now)
+                new = {}
+            self._pod_present(pod, now)
+        if new:
+            self._assign_all(new, now)
+
+    def _assign_all(self, new: dict[str, Pod], now: float) -> None:
+        """Pods are observed on nodes for the first time, and no pod is requeued by that."""
+        self._pods.update(new)
+        self._cache.add_all(list(new.values()))
+        forget, note = self._state.nominator.delete, self._journal.add
+        for key, pod in new.items():
+            forget(pod)
+            note(Confirmed(at=now, pod=key, uid=pod.metadata.uid, node=pod.spec.node_name))
 
     def _pod_present(self, new: Pod, now: float) -> None:
         key, meta, node = new.key, new.metadata, new.spec.node_name

@@ -122,7 +122,7 @@ class SchedulingQueue:
     ) -> None:
         """Requeue the unschedulable pods that an event may help, or `only` some of them."""
         unschedulable, in_flight = self._unschedulable, self._in_flight
-        if not (unschedulable.entries or in_flight.entries):
+        if not (unschedulable.entries or in_flight.entries):  # As `ignores_events`.
             return
         waiting: list[QueuedPod] = []
         if event.resource == WILDCARD and event.is_wildcard:
@@ -139,6 +139,11 @@ class SchedulingQueue:
         if only is not None:
             waiting = [entry for entry in waiting if only(entry.pod)]
         self._move(waiting, event, old, new, now)
+
+    @property
+    def ignores_events(self) -> bool:
+        """Whether `move_all` does nothing: there is no pod that waits, or is tried."""
+        return not (self._unschedulable.entries or self._in_flight.entries)
 
     def move_some(
         self, pods: Iterable[Pod], event: ClusterEvent, old: Any, new: Any, now: float

@@ -35,6 +35,11 @@ class ChangeLog(Generic[T]):
         self.entries.append(changed)
         self.position += 1
 
+    def extend(self, changed: Sequence[T]) -> None:
+        """Append changes."""
+        self.entries.extend(changed)
+        self.position += len(changed)
+
     def forget(self) -> None:
         """Everything may have changed: every reader starts over."""
         self.entries.clear()

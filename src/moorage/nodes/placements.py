@@ -6,7 +6,7 @@ time. So a plugin that keeps views puts them into `notes`, which are cleared whe
 is dropped, and requests them again when its note is gone.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from moorage.api.node import Node
@@ -167,6 +167,20 @@ class Placements:
             self.classes.drop(usage.labels)
         if usage.terms and self.terms.add(row, pod.namespace, usage.terms, amount):
             self._drop_notes()
+
+    def add_many(self, rows: Sequence[int], usage: Usage, *, terminating: bool) -> None:
+        """Count pods with the same usage that come to these rows."""
+        pods = self.classes.get(usage.labels) or self._new_class(usage.labels)
+        for row in rows:
+            pods.add(row, 1, terminating=terminating)
+        for counter in pods.counters:
+            if counter.counts_terminating or not terminating:
+                for row in rows:
+                    counter.add(row, 1)
+        if usage.terms:
+            for row in rows:
+                if self.terms.add(row, pods.namespace, usage.terms, 1):
+                    self._drop_notes()
 
     def set_terminating(self, row: int, usage: Usage, *, terminating: bool) -> None:
         """Count a pod of a row as terminating from now on, or not any more."""

@@ -5,7 +5,7 @@ have equal numbers. A cluster has few kinds of nodes and workloads few sizes of 
 most often known from another row, and so is what plugins computed for it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from moorage.nodes.usage import Usage
@@ -84,6 +84,12 @@ class ResourceNumbers:
             self._of_row[row], self._steps[row] = UNKNOWN, step
         else:
             self._of_row[row] = after
+
+    def pods_came(self, rows: Iterable[int]) -> None:
+        """Many pods came to these rows."""
+        for row in rows:
+            self._of_row[row] = UNKNOWN
+            self._steps.pop(row, None)
 
     def node_changed(self, row: int, allocatable: Mapping[str, int]) -> None:
         """The node of a row changed."""

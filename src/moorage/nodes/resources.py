@@ -4,13 +4,14 @@ Amounts are kept twice: in arrays, to compute with all rows, and in lists, becau
 of a list is several times faster.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
+Rows = NDArray[np.intp]
 # The amounts of a resource by row, as a list and as an array, and by how much one changes.
 AmountChange = tuple[list[int], Ints, int]
 
@@ -56,6 +57,17 @@ class ResourceColumns:
         values = self.values[name] = [0] * self._capacity
         self.lists.append(values)
         return values
+
+    def add_many(
+        self, rows: Rows, which: Rows, amounts: Sequence[tuple[tuple[str, int], ...]]
+    ) -> None:
+        """Add amounts to many rows: to each those at its index in `which`."""
+        for name in dict.fromkeys(name for each in amounts for name, _ in each):
+            values = self.values.get(name) or self._make(name)
+            column = self.columns[name]
+            changes = np.array([dict(each).get(name, 0) for each in amounts], dtype=np.int64)
+            np.add.at(column, rows, changes[which])
+            values[:] = column.tolist()
 
     def replace_row(self, row: int, amounts: Iterable[tuple[str, int]]) -> None:
         """Set a row to exactly these amounts."""

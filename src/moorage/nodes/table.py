@@ -19,7 +19,7 @@ from moorage.api import requests
 from moorage.api.meta import NodeName
 from moorage.api.node import Node
 from moorage.api.pod import Pod
-from moorage.nodes import resources
+from moorage.nodes import node_updates, resources
 from moorage.nodes.changes import ChangeLog, RowLog
 from moorage.nodes.columns import Column, ColumnValues, UsageColumn, UsageValues
 from moorage.nodes.device_resources import DeviceResources
@@ -43,6 +43,8 @@ SMALLEST = 64
 NO_NAME = NodeName("")
 # The number of usages whose changes are kept.
 MOST_USAGES = 4096
+# With so many times fewer pods than rows it takes longer to go through whole columns.
+FEWER_PODS = 64
 
 
 class NodeTable(Rows):
@@ -184,7 +186,7 @@ class NodeTable(Rows):
         else:
             self.zone_order.update(node, row)
         self.nodes[row] = node
-        if old is None or differs(old, node):
+        if old is None or node_updates.differs(old, node):
             self._read(row, old, node)
 
     def remove_node(self, name: str) -> None:
@@ -199,7 +201,7 @@ class NodeTable(Rows):
         self._release(row)
 
     def _read(self, row: int, old: Node | None, new: Node | None) -> None:
-        moves = old is None or new is None or moves_domains(old, new)
+        moves = old is None or new is None or node_updates.moves_domains(old, new)
         if moves:
             self.placements.leave(row)
         self.active_rows[row] = new is not None
@@ -237,6 +239,50 @@ class NodeTable(Rows):
         if usage.has_volumes:
             self.volumes.add(row, pod)
         self.placements.add(row, pod, usage)
+
+    def add_pods(self, pods: Sequence[Pod], usages: Sequence[Usage]) -> None:
+        """Add pods to the nodes that they name; many are added to whole columns."""
+        if len(pods) * FEWER_PODS < self.capacity:
+            for pod, usage in zip(pods, usages, strict=True):
+                self.add_pod(pod.spec.node_name, pod, usage)
+            return
+        rows: list[int] = []
+        # By usage, and whether they terminate.
+        groups: dict[tuple[Usage, bool], list[int]] = {}
+        for pod, usage in zip(pods, usages, strict=True):
+            meta, name = pod.metadata, pod.spec.node_name
+            row = self.row_of.get(name)
+            if row is None:
+                row = self._claim(name)
+            there, uid = self.placed[row], meta.uid
+            assert uid not in there, f"pod {pod.key} is added twice to {name}"
+            there[uid] = Placed(pod, usage)
+            rows.append(row)
+            group = (usage, meta.deletion_timestamp is not None)
+            if group in groups:
+                groups[group].append(row)
+            else:
+                groups[group] = [row]
+            if usage.ports:
+                self.ports.add(row, usage.ports)
+            if usage.has_volumes:
+                self.volumes.add(row, pod)
+            if self._pod_changes is not None:
+                self._pod_changes.add((there[uid], 1))
+        self._add_usages(rows, usages)
+        for (usage, terminating), of_usage in groups.items():
+            self.placements.add_many(of_usage, usage, terminating=terminating)
+
+    def _add_usages(self, rows: Sequence[int], usages: Sequence[Usage]) -> None:
+        different = list(dict.fromkeys(usages))
+        index = {usage: i for i, usage in enumerate(different)}
+        where = np.array(rows, dtype=np.intp)
+        which = np.array([index[usage] for usage in usages], dtype=np.intp)
+        np.add.at(self.pod_counts, where, 1)
+        self.requested_columns.add_many(where, which, [each.requested for each in different])
+        self.nonzero_columns.add_many(where, which, [each.nonzero for each in different])
+        self.resource_numbers.pods_came(dict.fromkeys(rows))
+        self.changes.extend(rows)
 
     def replace_pod(self, node_name: str, pod: Pod, usage: Usage, *, alike: bool = False) -> None:
         """Replace a pod on a node; if `alike`, its usage and its counted labels are the same."""
@@ -351,18 +397,3 @@ class NodeTable(Rows):
         self.resource_numbers.grow(capacity)
         # Arrays that readers keep per row have the wrong length now.
         self._restart_logs()
-
-
-def differs(old: Node, new: Node) -> bool:
-    """Whether an update changed anything that a plugin may read; a heartbeat does not."""
-    return (
-        old.labels != new.labels
-        or old.spec != new.spec
-        or old.status != new.status
-        or old.metadata.annotations != new.metadata.annotations
-    )
-
-
-def moves_domains(old: Node, new: Node) -> bool:
-    """Whether an update may move a node to other topology domains, or change its eligibility."""
-    return old.labels != new.labels or old.spec.taints != new.spec.taints

@@ -5,13 +5,14 @@ decision needs of a pod is compiled once for all its equals, and verdicts and sc
 template.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Any, Protocol
 
 import msgspec
 
-from moorage.api.pod import Pod, Volume
+from moorage.api.pod import Pod, PodSpec, Volume
 from moorage.nodes import volumes
 from moorage.nodes.usage import Usage
 
@@ -70,6 +71,42 @@ class Templates:
             self._by_content[content] = template
         template.seen += 1
         return template
+
+    def of_each(self, pods: Iterable[Pod]) -> list[PodTemplate]:
+        """The templates of many pods; those that share their parts are recognised by them."""
+        found, known = [], dict[int, tuple[Any, PodTemplate]]()
+        for pod in pods:
+            parts, key = _parts(pod), id(pod.spec.containers)  # Not reused: they are kept.
+            before = known.get(key)
+            if before is not None and before[0] == parts:
+                template = before[1]
+                template.seen += 1
+            else:
+                count, template = len(self._by_content), self.of(pod)
+                if len(self._by_content) < count:
+                    known.clear()  # Some are not templates any more.
+                known[key] = (parts, template)
+            found.append(template)
+        return found
+
+
+_KEPT = tuple(name for name in PodSpec.__struct_fields__ if name not in _INDECISIVE)
+_decisive_fields = attrgetter(*_KEPT)
+
+
+def _parts(pod: Pod) -> tuple[Any, ...]:
+    """Parts of a pod: if they are equal, so is the content."""
+    meta, spec, status = pod.metadata, pod.spec, pod.status
+    return (
+        meta.namespace,
+        meta.labels,
+        meta.annotations,
+        meta.owner_references,
+        _decisive_fields(spec),
+        _volumes(pod) if spec.volumes else (),
+        resize_fields(status),
+        pod.condition(RESIZE_PENDING),
+    )
 
 
 def are_alike(pod: Pod, was: Pod) -> bool:
