@@ -44,6 +44,8 @@ def not_counted(manifest: "Manifest") -> Iterator[str]:
         f"count/{kind.plural}.{kind.group}" if kind.group else f"count/{kind.plural}"
         for kind in READ.values()
     }
+    if ResourceQuota not in map(type, manifest.objects):
+        return
     for obj in manifest.objects:
         if isinstance(obj, ResourceQuota):
             names = [
@@ -61,12 +63,12 @@ def assume_priorities(manifest: "Manifest", known: "Iterable[KubeObject]" = ()) 
 
     An API server would refuse these pods; refusing the whole input answers nothing.
     """
-    classes = {obj.name for obj in [*manifest.objects, *known] if isinstance(obj, PriorityClass)}
+    classes = _names(manifest.objects, PriorityClass) | _names(known, PriorityClass)
     classes |= SYSTEM_PRIORITIES.keys()
     missing: dict[str, list[str]] = {}
     for objects in (manifest.objects, manifest.workloads):
         for index, obj in enumerate(objects):
-            spec = _pod_spec(obj)
+            spec = obj.spec if isinstance(obj, Pod) else _pod_spec(obj)
             if spec is not None and spec.priority is None and spec.priority_class_name:
                 name = spec.priority_class_name
                 if name not in classes:
@@ -82,10 +84,12 @@ def assume_priorities(manifest: "Manifest", known: "Iterable[KubeObject]" = ()) 
 
 def unknown_runtime_classes(manifest: "Manifest") -> Iterator[str]:
     """Runtime classes of new pods that are not among the objects."""
-    known = {obj.name for obj in manifest.objects if isinstance(obj, RuntimeClass)}
+    known = _names(manifest.objects, RuntimeClass)
     missing: dict[str, list[str]] = {}
     for obj in manifest.everything:
-        spec = None if obj.uid else _pod_spec(obj)
+        if obj.metadata.uid:  # An API server has admitted it.
+            continue
+        spec = _pod_spec(obj)
         if spec is not None and spec.runtime_class_name not in ("", *known):
             missing.setdefault(spec.runtime_class_name, []).append(manifest.location(obj))
     for name, places in missing.items():
@@ -94,6 +98,14 @@ def unknown_runtime_classes(manifest: "Manifest") -> Iterator[str]:
             f'{places[0]}{more}: no RuntimeClass "{name}" is among the objects, so an API server '
             "would refuse the pods; no overhead and no node selector are assumed"
         )
+
+
+def _names(objects: "Iterable[KubeObject]", kind: "type[KubeObject]") -> set[str]:
+    """The names of objects of a kind that a cluster has few of, or none."""
+    objects = list(objects)
+    if kind not in map(type, objects):  # Quickly: there may be a million pods.
+        return set()
+    return {obj.name for obj in objects if isinstance(obj, kind)}
 
 
 def _template(obj: "KubeObject") -> PodTemplateSpec | None:

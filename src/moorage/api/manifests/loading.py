@@ -124,7 +124,10 @@ def _read_file(reader: DocumentReader, source: str, data: bytes, *, in_folder: b
     """Read one file; its errors are problems of the reader, so that other files are read, too."""
     documents = 0
     try:
-        for origin, document in _documents(reader, source, _utf8(source, data)):
+        text = _utf8(source, data)
+        if text.startswith(b"{") and reader.read_list(Origin(source, 1), text):
+            return
+        for origin, document in _documents(reader, source, text):
             documents += 1
             try:
                 if in_folder and _is_no_manifest(document):

@@ -157,6 +157,17 @@ class DocumentReader:
         else:
             self._skip(origin, msgspec.json.decode(raw), api_version, kind)
 
+    def read_list(self, origin: Origin, text: bytes) -> bool:
+        """Read a JSON text that is one list, in a single pass; False if it is something else."""
+        try:
+            header = _HEADER.decode(text)
+        except msgspec.DecodeError:  # Also of several documents, and of fields with other types.
+            return False
+        if not header.items or not header.kind.endswith("List"):
+            return False
+        self._read_raw_items(origin, header.items, header.api_version, header.kind)
+        return True
+
     def _add_decoded(self, origin: Origin, raw: Raw, obj: KubeObject, kind: Kind) -> None:
         """Check the JSON text of an object, unless an API server stored it, and add the object."""
         if not obj.uid:
@@ -272,6 +283,10 @@ class WholeDocumentReader(DocumentReader):
     def __init__(self, validate: Validate = "ignore") -> None:
         super().__init__(validate)
         self.found: list[tuple[str, dict[str, Any]]] = []
+
+    def read_list(self, origin: Origin, text: bytes) -> bool:
+        """Read no list at once: all fields of its items are kept."""
+        return False
 
     def read_raw(self, origin: Origin, raw: Raw, api_version: str = "", kind: str = "") -> None:
         """Read a JSON text."""

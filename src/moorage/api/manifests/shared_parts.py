@@ -5,9 +5,12 @@ one object for all equal parts, 150,000 pods take a third of the memory, and wha
 part, such as requests and defaults, is computed once.
 """
 
+from collections.abc import Callable
+from operator import attrgetter
 from typing import Any
 
 import msgspec
+from msgspec import Struct
 from msgspec.structs import replace
 
 from moorage.api.meta import Condition, KubeObject
@@ -17,6 +20,14 @@ _encode = msgspec.msgpack.Encoder().encode
 
 # The volume that an API server adds last has a generated name, so no other pod has equal volumes.
 _TOKEN_VOLUME = "kube-api-access-"
+
+
+def _fields_except(struct: type[Struct], *own: str) -> Callable[[Any], tuple[Any, ...]]:
+    return attrgetter(*(name for name in struct.__struct_fields__ if name not in own))
+
+
+_shared_of_spec = _fields_except(PodSpec, "node_name", "volumes")
+_shared_of_status = _fields_except(PodStatus, "conditions", "start_time")
 
 
 class SharedParts:
@@ -29,6 +40,11 @@ class SharedParts:
         self._conditions: dict[bytes, Condition] = {}
         self._tuples: dict[bytes, Any] = {}
         self._texts: dict[str | None, Any] = {}
+        # What the last pod had, for the next one of its workload: comparing is quicker than
+        # encoding.
+        self._last_same: tuple[Any, ...] = ()
+        self._last_spec: tuple[Any, PodSpec] = ((), PodSpec())
+        self._last_status: tuple[Any, PodStatus] = ((), PodStatus())
 
     def share(self, obj: KubeObject) -> KubeObject:
         """The object; a pod has the parts of earlier pods where they are equal."""
@@ -44,12 +60,16 @@ class SharedParts:
             meta.annotations,
             meta.owner_references,
         )
-        version, kind, namespace, labels, annotations, owners = self._tuples.setdefault(
-            _encode(same), same
-        )
+        if same != self._last_same:
+            self._last_same = self._tuples.setdefault(_encode(same), same)
+        version, kind, namespace, labels, annotations, owners = self._last_same
         # Each pod has a node of its own, and volumes with generated names.
-        shared = replace(spec, node_name="", volumes=())
-        shared = self._specs.setdefault(_encode(shared), shared)
+        fields = _shared_of_spec(spec)
+        if fields != self._last_spec[0]:
+            shared = replace(spec, node_name="", volumes=())
+            shared = self._specs.setdefault(_encode(shared), shared)
+            self._last_spec = (_shared_of_spec(shared), shared)
+        shared = self._last_spec[1]
         node, volumes = spec.node_name, spec.volumes
         created_at, started_at = meta.creation_timestamp, status.start_time
         return Pod(
@@ -74,8 +94,12 @@ class SharedParts:
 
     def _status(self, status: PodStatus, start_time: str | None) -> PodStatus:
         conditions = status.conditions
-        shared = replace(status, conditions=(), start_time=None)
-        shared = self._statuses.setdefault(_encode(shared), shared)
+        fields = _shared_of_status(status)
+        if fields != self._last_status[0]:
+            shared = replace(status, conditions=(), start_time=None)
+            shared = self._statuses.setdefault(_encode(shared), shared)
+            self._last_status = (_shared_of_status(shared), shared)
+        shared = self._last_status[1]
         if not conditions and start_time is None:
             return shared
         known, first = self._conditions, self._texts.setdefault
