@@ -798,6 +798,28 @@ def test_a_manifest_is_not_validated_again():
     assert manifests.read(loaded) is loaded
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param('{"kind": "List", "apiVersion": "v1", "items": [%s]}', id="one list"),
+        pytest.param(' {"kind": "List", "apiVersion": "v1", "items": [%s]}', id="after a space"),
+        pytest.param(
+            '{"kind": "List", "apiVersion": "v1", "items": [%s]}\n{"kind": "List", "items": []}',
+            id="two lists",
+        ),
+        pytest.param("%s", id="no list"),
+    ],
+)
+def test_a_file_with_one_list_is_read_like_any_other(load, text):
+    """It is read in one pass, which must not show."""
+    found = load({"a.json": text % json.dumps(pod("a"))})
+    assert [obj.name for obj in found.objects] == ["a"]
+    with pytest.raises(ManifestError, match=r"^a\.json, document 1,.* Pod, metadata.name: is miss"):
+        load({"a.json": text % json.dumps(pod(""))})
+    with pytest.raises(ManifestError, match=r"^a\.json, line 1: is not JSON"):
+        load({"a.json": text % json.dumps(pod("a"))[:-1]})
+
+
 def test_a_list_of_several_kinds():
     """Most items are of the kind before them; each is read as what it states."""
     node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}}

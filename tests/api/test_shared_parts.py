@@ -77,3 +77,14 @@ def test_volumes_are_shared_unless_one_has_a_generated_name(tmp_path):
     assert one.spec.volumes is two.spec.volumes
     assert three.spec.containers is four.spec.containers
     assert [one, two, three, four] == msgspec.convert(documents, list[Pod])
+
+
+def test_pods_of_two_workloads_in_turn(tmp_path):
+    other = [{"name": "c", "image": "other"}]
+    documents = [document("a"), document("b", containers=other), document("c"), document("d")]
+    documents[3]["metadata"]["labels"] = {"app": "db"}
+    documents[3] |= {"status": {"phase": "Running"}}
+    found = load(tmp_path, *documents)
+    assert found == msgspec.convert(documents, list[Pod])
+    assert found[0].spec.containers is found[2].spec.containers is found[3].spec.containers
+    assert found[0].metadata.labels is found[1].metadata.labels is found[2].metadata.labels
