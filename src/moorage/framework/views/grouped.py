@@ -54,28 +54,35 @@ class GroupedScores:
         self._parts: Sequence[GroupPart] = ()
         # What plugins add to the totals of each group.
         self._added: list[int] = []
-        self._best: RowSet | RowUnion = []
+        # The best sets of rows, and what they were found from.
+        self._best: tuple[int, ...] = ()
+        self._found_from: tuple[object, ...] = ()
 
     def add_up(self, groups: Groups, parts: Sequence[GroupPart]) -> None:
         """Find the totals of groups, of which there are some."""
-        ranked, numbers = self._ranked, groups.numbers
-        self._groups, self._parts = groups, parts
-        totals = [*map(ranked.tops.__getitem__, numbers)]
+        ranked = self._ranked
+        found_from = (groups, groups.version, ranked.version, parts)
+        if found_from == self._found_from:
+            return
+        self._found_from, self._groups, self._parts = found_from, groups, parts
+        numbers = groups.numbers
+        tops = map(ranked.tops.__getitem__, numbers)
         if parts:
             added = parts[0][1]
             if len(parts) > 1:
                 added = [*map(sum, zip(*[scores for _, scores in parts], strict=True))]
-            totals, self._added = [*map(add, totals, added)], added
+            self._added, tops = added, map(add, tops, added)
+        totals = [*tops]
         highest = max(totals)
         if totals.count(highest) > 1:
-            numbers = [n for n, total in zip(numbers, totals, strict=True) if total == highest]
-            self._best = ranked.best(numbers)
+            both = zip(numbers, totals, strict=True)
+            self._best = ranked.best([number for number, total in both if total == highest])
         else:
-            self._best = ranked.best_of(numbers[totals.index(highest)])
+            self._best = (ranked.best_of(numbers[totals.index(highest)]),)
 
     def best(self) -> RowSet | RowUnion:
         """The rows that share the highest total, ascending."""
-        return self._best
+        return self._ranked.rows(self._best)
 
     @property
     def totals(self) -> Scores:
@@ -134,7 +141,7 @@ class GroupedViews:
         # their scores; as long as these versions hold.
         self._asked: tuple[CycleState, PreFiltered, RankedGroups, GroupedScores] | None = None
         self.versions: Versions | None = None
-        self._rows = FeasibleRows(profile.filter_names, ())
+        self._rows = FeasibleRows(profile.filter_names, ()) if filters else totals.feasible
         # Whether filters of groups can be combined with the others, and since when.
         self._can_filter = False
         self._refreshes = -1
@@ -181,13 +188,16 @@ class GroupedViews:
 
     def _filter(self, ranked: RankedGroups, state: CycleState, pod: Pod) -> Groups | None:
         """The groups that fit; None if they have fewer than two rows, or all are too many."""
-        groups, rows, feasible = ranked.feasible, self._rows, self._totals.feasible
+        groups, feasible = ranked.feasible, self._totals.feasible
         if self._refreshes != self._totals.refreshes:
             self._can_filter = self._find_can_filter()
             self._refreshes = self._totals.refreshes
         if not self._can_filter or len(groups.numbers) > MOST_GROUPS:
             return None
-        count, rejected_by = feasible.count, feasible.rejected_by
+        count = feasible.count
+        if not self._filters:
+            return groups if count >= 2 else None
+        rows, rejected_by = self._rows, feasible.rejected_by
         for index, method in self._filters:
             fits = invoke.filter_groups(method, state, pod, groups)
             if False in fits:
@@ -216,7 +226,7 @@ class GroupedViews:
             scores = plugin.of_groups(state, pod, groups)
             if scores is None:
                 self._scoring = [other for other in self._scoring if other is not plugin]
-            elif 0 <= min(scores) <= max(scores) <= BEST * plugin.weight:
+            elif min(scores) >= 0 and max(scores) <= BEST * plugin.weight:
                 parts.append((plugin.name, scores))
             else:
                 return False

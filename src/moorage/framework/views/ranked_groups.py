@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moorage.framework.views import row_sets
-from moorage.framework.views.row_sets import MOST_LISTED, RowSet, RowUnion
+from moorage.framework.views.row_sets import MOST_LISTED, MergedRows, RowSet, RowUnion
 from moorage.framework.views.totals import TotalView
 from moorage.framework.views.view import RowArray
 from moorage.nodes.groups import Groups, RowGroups
@@ -30,9 +30,13 @@ class RankedGroups:
     def __init__(self, groups: RowGroups, total: TotalView) -> None:
         self.groups = groups
         self._total = total
+        # Grows when the highest total of a group changes.
+        self.version = 0
         self._build()
 
     def _build(self) -> None:
+        self.version += 1
+        self._merged = MergedRows()
         # Another object when all totals were computed again.
         self._scored = self._total.scored
         totals, group_of = self._scored.totals, self.groups.group_of
@@ -67,18 +71,24 @@ class RankedGroups:
         if moved is None or scored is not self._total.scored:
             self._build()
             return
+        keys, merged = self._keys, self._merged
         for row in moved:
-            total, before = scored.totals.item(row), self._keys.item(row)
+            total, before = scored.totals.item(row), keys.item(row)
             key = NOT_FEASIBLE
             if total >= 0:
                 key = (self.groups.group_of.item(row) << SHIFT) | total
-            if key != before:
-                self._keys[row] = key
-                if before != NOT_FEASIBLE:
-                    self._take_out(row, before)
-                if key != NOT_FEASIBLE:
-                    self._put_in(row, key)
-                self.feasible.move(before >> SHIFT, key >> SHIFT)
+            if key == before:
+                continue
+            keys[row] = key
+            if before >= 0:
+                self._take_out(row, before)
+            if key >= 0:
+                self._put_in(row, key)
+            if merged.keys:
+                merged.move(row, before, key)
+            group, to = before >> SHIFT, key >> SHIFT
+            if group != to:
+                self.feasible.move(group, to)
 
     def _take_out(self, row: int, key: int) -> None:
         rows = self._rows[key]
@@ -93,6 +103,7 @@ class RankedGroups:
         levels = self._levels[group]
         levels.remove(key & TOTAL)
         self.tops[group] = levels[-1] if levels else NO_TOTAL
+        self.version += 1
 
     def _put_in(self, row: int, key: int) -> None:
         rows = self._rows.get(key)
@@ -110,6 +121,7 @@ class RankedGroups:
         levels = self._levels[group]
         insort(levels, key & TOTAL)
         self.tops[group] = levels[-1]
+        self.version += 1
 
     def _set(self, key: int) -> RowSet:
         """The rows with a group and total, in a form that can be changed."""
@@ -119,12 +131,23 @@ class RankedGroups:
         found = self._rows[key] = row_sets.row_set(rows, self._capacity)
         return found
 
-    def best_of(self, group: int) -> RowSet:
-        """The rows with the highest total of a group."""
-        key = (group << SHIFT) | self.tops[group]
-        rows = self._rows[key]
-        return rows if type(rows) is list else self._set(key)
+    def best_of(self, group: int) -> int:
+        """The set with the highest total of a group, by its key."""
+        return (group << SHIFT) | self.tops[group]
 
-    def best(self, groups: Sequence[int]) -> RowUnion:
+    def best(self, groups: Sequence[int]) -> tuple[int, ...]:
         """The same of several groups."""
-        return RowUnion([*map(self.best_of, groups)], self._capacity)
+        return tuple(map(self.best_of, groups))
+
+    def rows(self, keys: tuple[int, ...]) -> RowSet | RowUnion:
+        """The rows of sets."""
+        if len(keys) == 1:
+            rows = self._rows[keys[0]]
+            return rows if type(rows) is list else self._set(keys[0])
+        merged = self._merged
+        found = merged.read(keys)
+        if found is None:
+            sets = [*map(self._set, keys)]
+            found = merged.merge(keys, sets, self._capacity)
+            return RowUnion(sets, self._capacity) if found is None else found
+        return found
