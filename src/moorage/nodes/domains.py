@@ -66,11 +66,13 @@ class DomainSums:
     @property
     def sums(self) -> Ints:
         """The sums by domain id; entry 0, for nodes without the label, is always 0."""
-        domains = len(self.column.values)
-        if len(self._sums) < domains:
+        sums, domains = self._sums, len(self.column.values)
+        if len(sums) == domains:
+            return sums
+        if len(sums) < domains:
             # A quarter more at a time, because many nodes with new values often come together.
-            self._sums = np.pad(self._sums, (0, domains - len(self._sums) + domains // 4))
-        return self._sums[:domains]
+            sums = self._sums = np.pad(sums, (0, domains - len(sums) + domains // 4))
+        return sums[:domains]
 
     def at(self, value: str | None) -> int:
         """The sum of one domain, by its label value; 0 for no label and unknown values."""
@@ -102,10 +104,10 @@ class DomainSums:
 
     def of_row(self, row: int) -> int:
         """The sum of a row's domain; NO_DOMAIN for a row in none."""
-        code, sums = self.column.codes.item(row), self._sums
+        code = self.column.codes.item(row)
         if code == ABSENT:
             return NO_DOMAIN
-        return sums.item(code) if code < len(sums) else 0
+        return self._sums.item(code) if code < len(self._sums) else 0
 
     def is_counted_at(self, row: int) -> int:
         """Whether the sum of a row's domain is not 0, as 1 or 0; NO_DOMAIN for a row in none."""

@@ -50,6 +50,7 @@ class RowGroups:
 
     def _assign_all(self) -> None:
         self._changes.take()
+        self._nodes = self._table.node_changes.position
         readers = [_reader(key) for key in self.keys]
         self._value_at = [reader.at for reader in readers]
         by_domain = [reader for reader in readers if isinstance(reader, _DomainReader)]
@@ -64,6 +65,8 @@ class RowGroups:
         # The values of every group, and the group with some values.
         self._values = [self._values_at(row) for row in examples.tolist()]
         self._number_of = {values: group for group, values in enumerate(self._values)}
+        # Whether a row stays in its group until its node changes.
+        self._is_by_node = all(isinstance(reader, _ColumnReader) for reader in readers)
         # With more groups, some are those of values that no row has any more.
         self._most_groups = MOST_GROUPS + 2 * len(self._values)
         # With more rows, assigning all is faster.
@@ -97,8 +100,12 @@ class RowGroups:
         if moved is None or len(moved) > self._most_rows:
             self._assign_all()
             return None
+        nodes = self._table.node_changes.position
+        if self._is_by_node and self._nodes == nodes:
+            return moved
+        self._nodes, value_at = nodes, self._value_at
         for row in moved:
-            values = self._values_at(row)
+            values = tuple([value(row) for value in value_at])
             group = self._number_of.get(values)
             if group is None:
                 group = self._number_of[values] = len(self._values)
@@ -175,8 +182,7 @@ class Groups:
             sizes[to] += 1
         elif at is not None and to is None and after >= 0 and sizes[at] == 1:
             # One group in the place of the other.
-            self.at[after] = at
-            del self.at[before]
+            self.at[after] = self.at.pop(before)
             self.numbers[at] = after
             values = self._groups.values(after)
             for index, column in self._columns:

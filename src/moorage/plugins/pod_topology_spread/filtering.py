@@ -6,6 +6,7 @@ A what-if corrects a copy of the counts; the views below do not change.
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from operator import and_
 
 import numpy as np
 from numpy.typing import NDArray
@@ -173,10 +174,11 @@ class GroupVerdicts:
 
     def of(self, groups: mp.Groups) -> list[bool]:
         """The groups that fit."""
-        first, *others = [limit.fits(groups) for limit in self._limits]
-        for fits in others:
-            first = [one and other for one, other in zip(first, fits, strict=True)]
-        return first
+        first, *others = self._limits
+        fits = first.fits(groups)
+        for other in others:
+            fits = [*map(and_, fits, other.fits(groups))]
+        return fits
 
 
 class SkewLimit:
@@ -205,7 +207,8 @@ class SkewLimit:
         counts = [0] * len(key.values) if pods is None else pods.sums.tolist()
         if self._domains is not None:
             most += min(map(counts.__getitem__, self._few_domains), default=NO_DOMAINS)
-        return [domain != 0 and counts[domain] <= most for domain in groups.of(key)]
+        counts[0] = most + 1  # No node without the label fits.
+        return [*map(most.__ge__, map(counts.__getitem__, groups.of(key)))]
 
 
 def _differing(one: Iterable[bool], other: Iterable[bool]) -> list[int]:
