@@ -54,16 +54,18 @@ class GroupedScores:
         self._parts: Sequence[GroupPart] = ()
         # What plugins add to the totals of each group.
         self._added: list[int] = []
-        # The best sets of rows, and what they were found from.
+        # The best sets of rows, and what they follow from if plugins add nothing.
         self._best: tuple[int, ...] = ()
-        self._found_from: tuple[object, ...] = ()
+        self._found_from: tuple[Groups, int, int] | None = None
 
     def add_up(self, groups: Groups, parts: Sequence[GroupPart]) -> None:
         """Find the totals of groups, of which there are some."""
         ranked = self._ranked
-        found_from = (groups, groups.version, ranked.version, parts)
-        if found_from == self._found_from:
-            return
+        found_from = None
+        if not parts:
+            found_from = groups, groups.version, ranked.version
+            if found_from == self._found_from:
+                return
         self._found_from, self._groups, self._parts = found_from, groups, parts
         numbers = groups.numbers
         tops = map(ranked.tops.__getitem__, numbers)
