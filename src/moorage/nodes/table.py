@@ -19,7 +19,7 @@ from moorage.api import requests
 from moorage.api.meta import NodeName
 from moorage.api.node import Node
 from moorage.api.pod import Pod
-from moorage.nodes import node_updates, resources
+from moorage.nodes import resources
 from moorage.nodes.changes import ChangeLog, RowLog
 from moorage.nodes.columns import Column, ColumnValues, UsageColumn, UsageValues
 from moorage.nodes.device_resources import DeviceResources
@@ -186,7 +186,7 @@ class NodeTable(Rows):
         else:
             self.zone_order.update(node, row)
         self.nodes[row] = node
-        if old is None or node_updates.differs(old, node):
+        if old is None or differs(old, node):
             self._read(row, old, node)
 
     def remove_node(self, name: str) -> None:
@@ -201,7 +201,7 @@ class NodeTable(Rows):
         self._release(row)
 
     def _read(self, row: int, old: Node | None, new: Node | None) -> None:
-        moves = old is None or new is None or node_updates.moves_domains(old, new)
+        moves = old is None or new is None or moves_domains(old, new)
         if moves:
             self.placements.leave(row)
         self.active_rows[row] = new is not None
@@ -397,3 +397,18 @@ class NodeTable(Rows):
         self.resource_numbers.grow(capacity)
         # Arrays that readers keep per row have the wrong length now.
         self._restart_logs()
+
+
+def differs(old: Node, new: Node) -> bool:
+    """Whether an update changed anything that a plugin may read; a heartbeat does not."""
+    return (
+        old.labels != new.labels
+        or old.spec != new.spec
+        or old.status != new.status
+        or old.metadata.annotations != new.metadata.annotations
+    )
+
+
+def moves_domains(old: Node, new: Node) -> bool:
+    """Whether an update may move a node to other topology domains, or change its eligibility."""
+    return old.labels != new.labels or old.spec.taints != new.spec.taints

@@ -57,7 +57,7 @@ class MemoryCluster:
         self._uids: set[str] = set()
         self._objects: dict[type[KubeObject], dict[str, KubeObject]] = {k: {} for k in KIND_OF}
         self._watchers: dict[type[KubeObject], list[Watcher]] = {k: [] for k in KIND_OF}
-        # How the watchers of pods are told of many that run.
+        # The same for many pods that run.
         self._pods_watchers: list[PodsWatcher] = []
         self._active_watchers: list[Watcher] = []
         self._quotas: Admission | None = None
@@ -149,7 +149,7 @@ class MemoryCluster:
         return created
 
     def _add(self, obj: T, now: float) -> tuple[str, T]:
-        """Store a new object, of which watchers are not told yet; returns it with its key."""
+        """Store a new object, without a call of the watchers; returns it with its key."""
         kind = KIND_OF[type(obj)]
         meta = self._new_meta(obj.metadata, kind, now)
         # One copy with all changes: a dump may have a million objects.
@@ -321,11 +321,11 @@ class MemoryCluster:
 
 
 def _each_to(watcher: Watcher) -> PodsWatcher:
-    def tell(pods: Mapping[str, Pod]) -> None:
+    def call(pods: Mapping[str, Pod]) -> None:
         for pod in pods.values():
             watcher(Added(pod))
 
-    return tell
+    return call
 
 
 def _is_active(obj: KubeObject) -> bool:
