@@ -7,6 +7,7 @@ claims, jobs and storage count: a simulation has no controllers that remove othe
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Any, Protocol, TypeVar
 
 from msgspec import UNSET, UnsetType
@@ -321,11 +322,12 @@ class MemoryCluster:
 
 
 def _each_to(watcher: Watcher) -> PodsWatcher:
-    def call(pods: Mapping[str, Pod]) -> None:
-        for pod in pods.values():
-            watcher(Added(pod))
+    return partial(_call_for_each, watcher)  # Not a closure: a simulation can be pickled.
 
-    return call
+
+def _call_for_each(watcher: Watcher, pods: Mapping[str, Pod]) -> None:
+    for pod in pods.values():
+        watcher(Added(pod))
 
 
 def _is_active(obj: KubeObject) -> bool:
