@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moorage.framework.views import row_sets
-from moorage.framework.views.row_sets import MOST_LISTED, MergedRows, RowSet, RowUnion
+from moorage.framework.views.row_sets import MOST_LISTED, RowSet, RowUnion
 from moorage.framework.views.totals import TotalView
 from moorage.framework.views.view import RowArray
 from moorage.nodes.groups import Groups, RowGroups
@@ -36,7 +36,6 @@ class RankedGroups:
 
     def _build(self) -> None:
         self.version += 1
-        self._merged = MergedRows()
         # Another object when all totals were computed again.
         self._scored = self._total.scored
         totals, group_of = self._scored.totals, self.groups.group_of
@@ -71,7 +70,7 @@ class RankedGroups:
         if moved is None or scored is not self._total.scored:
             self._build()
             return
-        keys, merged = self._keys, self._merged
+        keys = self._keys
         for row in moved:
             total, before = scored.totals.item(row), keys.item(row)
             key = NOT_FEASIBLE
@@ -84,8 +83,6 @@ class RankedGroups:
                 self._take_out(row, before)
             if key >= 0:
                 self._put_in(row, key)
-            if merged.keys:
-                merged.move(row, before, key)
             group, to = before >> SHIFT, key >> SHIFT
             if group != to:
                 self.feasible.move(group, to)
@@ -144,10 +141,4 @@ class RankedGroups:
         if len(keys) == 1:
             rows = self._rows[keys[0]]
             return rows if type(rows) is list else self._set(keys[0])
-        merged = self._merged
-        found = merged.read(keys)
-        if found is None:
-            sets = [*map(self._set, keys)]
-            found = merged.merge(keys, sets, self._capacity)
-            return RowUnion(sets, self._capacity) if found is None else found
-        return found
+        return RowUnion([*map(self._set, keys)], self._capacity)

@@ -1,5 +1,5 @@
 """Sets of rows, ascending, of which the n-th is found quickly. RowUnion: several of them as one.
-MergedRows: the same, kept as one set. BestRows: the rows with the highest total.
+BestRows: the rows with the highest total.
 """
 
 from bisect import bisect_left, insort
@@ -16,10 +16,6 @@ MOST_LISTED = 1 << 14
 # How often a better guess pays; afterwards the rows between guess and result are sorted.
 MOST_GUESSES = 3
 NEAR = 32
-# Finding one row of a union takes longer than merging so many rows; about four times as long.
-MERGED_ROWS = 128
-# How many reads of other unions a read of the merged one makes up for.
-HIT = 2
 
 
 class RowBlocks:
@@ -114,49 +110,6 @@ class RowUnion:
         if RowBlocks in map(type, sets):
             return RowBlocks.nth([blocks_of(each, self._capacity) for each in sets], index)
         return nth(sets, index, self._length)  # type: ignore[arg-type]  # no blocks
-
-
-class MergedRows:
-    """The rows of sets that are read together again and again, merged and kept up to date.
-
-    A union that is read now and then is not worth an update with every row. So the sets that are
-    merged stay the same while at least one of three reads is theirs, and merging takes less time
-    than the reads of other unions before it.
-    """
-
-    __slots__ = ("_credit", "_most_credit", "_sets", "keys", "rows")
-
-    def __init__(self) -> None:
-        # The keys of the sets: as they were read, and to look one up.
-        self._sets: tuple[int, ...] = ()
-        self.keys: frozenset[int] = frozenset()
-        self.rows: RowSet = []
-        self._credit = self._most_credit = 0
-
-    def read(self, keys: tuple[int, ...]) -> RowSet | None:
-        """The rows of sets, if these are merged."""
-        if keys == self._sets:
-            self._credit = min(self._credit + HIT, self._most_credit)
-            return self.rows
-        self._credit -= 1
-        return None
-
-    def move(self, row: int, before: int, after: int) -> None:
-        """A row came from one set to another, merged or not."""
-        if before in self.keys:
-            remove(self.rows, row)
-        if after in self.keys:
-            add(self.rows, row)
-
-    def merge(self, keys: tuple[int, ...], sets: Sequence[RowSet], capacity: int) -> RowSet | None:
-        """Merge sets that were read; None if those that are merged were read lately."""
-        if self._credit >= 0 or RowBlocks in map(type, sets):
-            return None
-        rows = sorted(chain.from_iterable(sets))  # type: ignore[arg-type]  # no blocks
-        self._sets, self.keys = keys, frozenset(keys)
-        self._credit = self._most_credit = len(rows) // MERGED_ROWS
-        self.rows = row_set(rows, capacity)
-        return self.rows
 
 
 def nth(lists: Sequence[list[int]], index: int, length: int) -> int:
