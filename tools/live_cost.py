@@ -28,6 +28,7 @@ from typing import Any
 
 import uvloop
 from compare_commits import HERE, RUN, unpacked
+from served_documents import STAMP, bound_document, compact, node_document, pod_document
 
 from moorage.errors import InputError
 
@@ -35,7 +36,6 @@ DEADLINE_SECONDS = 300.0
 STEP_SECONDS = 0.01
 SETTLE_SECONDS = 1.0
 BEAT_SECONDS = 10.0
-STAMP = "2026-11-18T01:02:03Z"
 CREATED = b"HTTP/1.1 201 Created\r\nAudit-Id: 6d4c1cb2-5d4e-4a8e-b7b0-a4f6f0b0d7a5\r\n"
 OK = b"HTTP/1.1 200 OK\r\nAudit-Id: 6d4c1cb2-5d4e-4a8e-b7b0-a4f6f0b0d7a5\r\n"
 HEADERS = (
@@ -47,164 +47,6 @@ HEADERS = (
 BOUND = json.dumps(
     {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
 ).encode()
-
-
-def managed_fields(manager: str, fields: int) -> list[dict[str, Any]]:
-    """As the API server keeps them: nothing that a scheduler reads, and a third of an object."""
-    owned = {f"f:field{i}": {".": {}, "f:value": {}} for i in range(fields)}
-    entry = {"manager": manager, "operation": "Update", "apiVersion": "v1", "time": STAMP}
-    return [{**entry, "fieldsType": "FieldsV1", "fieldsV1": {"f:metadata": owned}}]
-
-
-def node_document(i: int) -> dict[str, Any]:
-    name = f"node-{i}"
-    amounts = {
-        "cpu": "64",
-        "memory": "263856244Ki",
-        "pods": "250",
-        "ephemeral-storage": "95491281146",
-    }
-    conditions = [
-        {
-            "type": kind,
-            "status": str(kind == "Ready"),
-            "lastHeartbeatTime": STAMP,
-            "lastTransitionTime": STAMP,
-            "reason": f"KubeletHas{kind}",
-            "message": f"kubelet has sufficient {kind} available",
-        }
-        for kind in ("MemoryPressure", "DiskPressure", "PIDPressure", "Ready")
-    ]
-    images = [
-        {
-            "names": [
-                f"registry.example.com/team/image-{j}@sha256:{j:064x}",
-                f"registry.example.com/team/image-{j}:v1.{j}",
-            ],
-            "sizeBytes": 100_000_000 + j,
-        }
-        for j in range(20)
-    ]
-    return {
-        "kind": "Node",
-        "apiVersion": "v1",
-        "metadata": {
-            "name": name,
-            "uid": f"00000000-0000-4000-8000-{i:012}",
-            "resourceVersion": "1",
-            "creationTimestamp": STAMP,
-            "labels": {
-                "kubernetes.io/arch": "amd64",
-                "kubernetes.io/hostname": name,
-                "kubernetes.io/os": "linux",
-                "topology.kubernetes.io/zone": f"zone-{i % 3}",
-            },
-            "annotations": {"node.alpha.kubernetes.io/ttl": "0"},
-            "managedFields": managed_fields("kubelet", 40),
-        },
-        "spec": {"podCIDR": "10.0.0.0/24", "providerID": f"cloud:///{name}"},
-        "status": {
-            "capacity": amounts,
-            "allocatable": amounts,
-            "conditions": conditions,
-            "addresses": [{"type": "InternalIP", "address": "10.0.0.1"}],
-            "daemonEndpoints": {"kubeletEndpoint": {"Port": 10250}},
-            "nodeInfo": {"kubeletVersion": "v1.36.4", "osImage": "Linux", "architecture": "amd64"},
-            "images": images,
-        },
-    }
-
-
-def pod_document() -> dict[str, Any]:
-    """A pod of a ReplicaSet; NAME and VERSION are replaced for each."""
-    mount = {
-        "name": "kube-api-access-x7k2m",
-        "readOnly": True,
-        "mountPath": "/var/run/secrets/kubernetes.io/serviceaccount",
-    }
-    owner = {
-        "apiVersion": "apps/v1",
-        "kind": "ReplicaSet",
-        "name": "web-6d4cf56db6",
-        "uid": "11111111-1111-4111-8111-111111111111",
-        "controller": True,
-        "blockOwnerDeletion": True,
-    }
-    projected = [
-        {"serviceAccountToken": {"expirationSeconds": 3607, "path": "token"}},
-        {"configMap": {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}},
-    ]
-    return {
-        "kind": "Pod",
-        "apiVersion": "v1",
-        "metadata": {
-            "name": "NAME",
-            "generateName": "web-6d4cf56db6-",
-            "namespace": "default",
-            "uid": "uid-of-NAME",
-            "resourceVersion": "VERSION",
-            "generation": 1,
-            "creationTimestamp": STAMP,
-            "labels": {"app": "web", "pod-template-hash": "6d4cf56db6"},
-            "ownerReferences": [owner],
-            "managedFields": managed_fields("kube-controller-manager", 24),
-        },
-        "spec": {
-            "volumes": [{"name": mount["name"], "projected": {"sources": projected}}],
-            "containers": [
-                {
-                    "name": "main",
-                    "image": "registry.example.com/team/image-1:v1.1",
-                    "ports": [{"containerPort": 8080, "protocol": "TCP"}],
-                    "env": [{"name": f"SETTING_{i}", "value": f"value {i}"} for i in range(4)],
-                    "resources": {"requests": {"cpu": "10m", "memory": "10Mi"}},
-                    "volumeMounts": [mount],
-                    "terminationMessagePath": "/dev/termination-log",
-                    "terminationMessagePolicy": "File",
-                    "imagePullPolicy": "IfNotPresent",
-                }
-            ],
-            "restartPolicy": "Always",
-            "terminationGracePeriodSeconds": 30,
-            "dnsPolicy": "ClusterFirst",
-            "serviceAccountName": "default",
-            "serviceAccount": "default",
-            "securityContext": {},
-            "schedulerName": "default-scheduler",
-            "tolerations": [
-                {
-                    "key": f"node.kubernetes.io/{key}",
-                    "operator": "Exists",
-                    "effect": "NoExecute",
-                    "tolerationSeconds": 300,
-                }
-                for key in ("not-ready", "unreachable")
-            ],
-            "priority": 0,
-            "enableServiceLinks": True,
-            "preemptionPolicy": "PreemptLowerPriority",
-        },
-        "status": {"phase": "Pending", "qosClass": "Burstable"},
-    }
-
-
-def bound_document() -> dict[str, Any]:
-    """The same pod on NODE."""
-    pod = pod_document()
-    pod["spec"]["nodeName"] = "NODE"
-    condition = {
-        "type": "PodScheduled",
-        "status": "True",
-        "observedGeneration": 1,
-        "lastProbeTime": None,
-        "lastTransitionTime": STAMP,
-    }
-    pod["status"]["conditions"] = [condition]
-    return pod
-
-
-def compact(document: Any) -> bytes:
-    return json.dumps(document, separators=(",", ":")).encode()
 
 
 def watch_line(kind: str, document: dict[str, Any]) -> bytes:
