@@ -14,7 +14,7 @@ import sys
 import tarfile
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -85,6 +85,23 @@ def compare(
     figures = {each.name: each.to_dict() for each in compared}
     plain = {"commit": commit, "shapes": figures, "absent": absent}
     return plain, partial(show, compared, absent, commit, size.nodes)
+
+
+def in_turn(commit: str | None, repeat: int, measure: Callable[[str, Path], float]) -> None:
+    """Measure this checkout, in turn with another commit if there is one, and print the ratio.
+
+    `measure` takes a name for what is measured and the folder of its sources.
+    """
+    with nullcontext(None) if commit is None else unpacked(commit) as folder:
+        there = [] if folder is None else [(str(commit), folder)]
+        sides = [*there, ("here", HERE)]
+        costs: dict[str, list[float]] = {name: [] for name, _ in sides}
+        for i in range(repeat):
+            for name, source in sides if i % 2 == 0 else sides[::-1]:
+                costs[name].append(measure(name, source))
+    if there:
+        ratios = Compared("", costs[str(commit)], costs["here"]).ratios
+        print(f"times as fast: {median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})")
 
 
 @contextmanager

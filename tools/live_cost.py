@@ -21,13 +21,12 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 import uvloop
-from compare_commits import HERE, RUN, unpacked
+from compare_commits import RUN, in_turn
 from served_documents import STAMP, bound_document, compact, node_document, pod_document
 
 from moorage.errors import InputError
@@ -250,24 +249,13 @@ def main() -> None:
             parser.error(f"--{flag} is {getattr(arguments, name)}; it has to be {least} or more")
     if arguments.pods == 0 and arguments.heartbeats == 0:
         parser.error("--pods is 0; then --heartbeats has to be above 0")
-    there = unpacked(arguments.compare) if arguments.compare else nullcontext(None)
-    with there as folder:
-        found: dict[str, list[float]] = {}
-        for i in range(arguments.repeat):
-            sides = (
-                [("here", HERE)]
-                if folder is None
-                else [(arguments.compare, folder), ("here", HERE)]
-            )
-            for name, source in sides if i % 2 == 0 else sides[::-1]:
-                cost, rate = uvloop.run(measure(source, arguments))
-                found.setdefault(name, []).append(cost)
-                print(
-                    f"{name}: {1000 * cost:.0f} us of CPU time, {rate:.0f} per second", flush=True
-                )
-    if folder is not None:
-        ratios = [a / b for a, b in zip(found[arguments.compare], found["here"], strict=True)]
-        print(f"times as fast: {median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})")
+
+    def measured(name: str, source: Path) -> float:
+        cost, rate = uvloop.run(measure(source, arguments))
+        print(f"{name}: {1000 * cost:.0f} us of CPU time, {rate:.0f} per second", flush=True)
+        return cost
+
+    in_turn(arguments.compare, arguments.repeat, measured)
 
 
 if __name__ == "__main__":

@@ -17,13 +17,11 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 import msgspec
-from compare_commits import HERE, RUN, unpacked
+from compare_commits import RUN, in_turn
 from served_documents import node_document, running_document
 
 from moorage.api import manifests
@@ -99,26 +97,19 @@ def main() -> None:
     for name in ("nodes", "pods", "repeat"):
         if getattr(arguments, name) < 1:
             parser.error(f"--{name} is {getattr(arguments, name)}; it has to be 1 or more")
-    there = unpacked(arguments.compare) if arguments.compare else nullcontext(None)
-    with there as folder, tempfile.TemporaryDirectory() as work:
-        sides = {"here": HERE} if folder is None else {arguments.compare: folder, "here": HERE}
+    with tempfile.TemporaryDirectory() as work:
         small, dump = Path(work, "small.json"), Path(work, "dump.json")
         write(small, arguments.like, 1, 1)
-        for source in sides.values():
-            measure(source, small)  # Compiles the sources.
         write(dump, arguments.like, arguments.nodes, arguments.pods)
         print(f"{dump.stat().st_size / 1e6:.0f} MB, as of {arguments.like}", flush=True)
-        found: dict[str, list[float]] = {name: [] for name in sides}
-        for i in range(arguments.repeat):
-            for name in list(sides) if i % 2 == 0 else list(sides)[::-1]:
-                cpu, lasted, memory = measure(sides[name], dump)
-                found[name].append(cpu)
-                print(
-                    f"{name}: {cpu:.2f} s of CPU time, {lasted:.2f} s, {memory:.0f} MB", flush=True
-                )
-    if folder is not None:
-        ratios = [a / b for a, b in zip(found[arguments.compare], found["here"], strict=True)]
-        print(f"times as fast: {median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})")
+
+        def measured(name: str, source: Path) -> float:
+            measure(source, small)  # Compiles the sources.
+            cpu, lasted, memory = measure(source, dump)
+            print(f"{name}: {cpu:.2f} s of CPU time, {lasted:.2f} s, {memory:.0f} MB", flush=True)
+            return cpu
+
+        in_turn(arguments.compare, arguments.repeat, measured)
 
 
 if __name__ == "__main__":
