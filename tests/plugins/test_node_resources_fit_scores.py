@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from moorage.api.config.structs import (
     RequestedToCapacityRatioParam,
@@ -13,7 +15,12 @@ from moorage.api.pod import Container, ResourceRequirements
 from moorage.errors import PluginFailure
 from moorage.plugins import utilization_shape
 from moorage.plugins.node_resources_fit import NodeResourcesFit
-from moorage.plugins.node_resources_fit.scoring import RequestedToCapacityRatio
+from moorage.plugins.node_resources_fit.scoring import (
+    LARGEST,
+    LeastAllocated,
+    MostAllocated,
+    RequestedToCapacityRatio,
+)
 from moorage.testing.builders import make_node, make_pod, make_state, make_table
 from moorage.testing.checks import check_plugin, check_twins, run_plugin
 
@@ -386,3 +393,19 @@ def test_no_resources_at_all():
 @pytest.mark.parametrize("settings", [most(), ratio(*SPREAD, cpu=2, ext=3)], ids=["most", "ratio"])
 def test_conforms(settings):
     check_plugin(NodeResourcesFit(scoring_strategy=settings))
+
+
+@given(st.integers(1, LARGEST), st.integers(0, 100), st.integers(-1, 1))
+@example(LARGEST, 100, -1)
+@example(LARGEST, 99, 0)
+@example(LARGEST - 1, 50, -1)
+def test_percentages_that_are_almost_whole(allocatable, percent, more):
+    """Ratings in floats are those in integers next to every amount at which they change."""
+    free = min(-(-percent * allocatable // 100) + more, allocatable)
+    table = make_table([make_node("n", allocatable={"memory": allocatable, "pods": 9})])
+    offers = table.allocatable_floats(("memory",))
+    row = table.row_of["n"]
+    for scorer in (LeastAllocated(), MostAllocated()):
+        left = np.full((1, len(table)), 100.0 * free) + 0.5
+        ratings = scorer.rate_floats(left, offers)
+        assert ratings[0, row] == scorer.rate(allocatable - free, allocatable)

@@ -119,11 +119,11 @@ class Base:
 
     def read(self, node: mp.NodeInfo) -> int:
         """Of one node."""
-        fractions = [
-            requested / float(allocatable) if requested < allocatable else 1.0
-            for allocatable, requested in map(node.amounts, self.resources)
-            if allocatable > 0
-        ]
+        fractions = []
+        for resource in self.resources:
+            allocatable, requested = node.amounts(resource)
+            if allocatable > 0:
+                fractions.append(requested / float(allocatable) if requested < allocatable else 1.0)
         return 150 - _balance(fractions)
 
     def read_all(self, table: mp.Rows) -> Ints:

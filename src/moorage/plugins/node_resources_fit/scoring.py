@@ -3,8 +3,9 @@
 A scorer rates one resource from 0 to 100 and combines the ratings of several into one score. This
 is integer arithmetic on amounts that are never negative, where `//` rounds as Kubernetes does.
 
-For many nodes it may be done in floats, which divide several times faster. They are exact up to
-LARGEST: a percentage that is not whole is further from the next one than any rounding error.
+For many nodes it may be done in floats, multiplied by reciprocals, which is several times faster.
+Half a unit is added to a hundred times the amount. So a percentage is never closer to a whole one
+than half a unit is of the whole, which up to LARGEST is more than any rounding error.
 """
 
 from dataclasses import dataclass, field
@@ -23,8 +24,9 @@ Floats = NDArray[np.float64]
 Ratings = NDArray[np.int32]
 IntOrInts = TypeVar("IntOrInts", int, Ints)
 
-# 2^46: the quotient of a hundred times as much by it is a float to within 2^-47.
-LARGEST = 1 << 46
+# 2^44: half a unit is 2^-45 of it, and a hundred rounded twice is off by 100 * 2^-52.
+LARGEST = 1 << 44
+HALF = 0.5
 
 
 class ResourceScorer:
@@ -42,7 +44,7 @@ class ResourceScorer:
         raise NotImplementedError
 
     def rate_floats(self, left: Floats, offers: mp.Allocatable) -> Ratings | None:
-        """The same by what is left, a hundred times as much, where every node offers some.
+        """The same by what is left, a hundred times as much and HALF, where every node offers some.
 
         None if there is no such form.
         """
@@ -64,7 +66,7 @@ class LeastAllocated(ResourceScorer):
         return _percent(np.subtract(allocatable, used, out=used), allocatable)
 
     def rate_floats(self, left: Floats, offers: mp.Allocatable) -> Ratings:
-        left /= offers.divisors
+        left *= offers.reciprocals
         if left.size and left.item(left.argmin()) < 0:
             np.maximum(left, 0.0, out=left)  # To look is quicker than to cut off.
         return left.astype(np.int32)  # Half as wide is half the work.
@@ -80,9 +82,9 @@ class MostAllocated(ResourceScorer):
         return _percent(np.minimum(requested, allocatable, out=requested), allocatable)
 
     def rate_floats(self, left: Floats, offers: mp.Allocatable) -> Ratings:
-        offered = 100.0 * offers.amounts
-        requested = np.subtract(offered, np.maximum(left, 0.0, out=left), out=offered)
-        requested /= offers.divisors
+        offered = 100.0 * offers.amounts + 2 * HALF
+        requested = np.subtract(offered, np.maximum(left, HALF, out=left), out=offered)
+        requested *= offers.reciprocals
         return requested.astype(np.int32)
 
 
@@ -195,11 +197,12 @@ class ScoredRequest:
     weights: ScoringWeights
     # One by one, with each resource.
     each: tuple[tuple[ScoredResource, int], ...]
-    # A hundred times as much, one below the other.
+    # A hundred times as much, one below the other, less the HALF that is to be added.
     hundredfold: Floats = field(compare=False)
 
     @classmethod
     def of(cls, each: tuple[tuple[ScoredResource, int], ...]) -> "ScoredRequest":
         """Resources with their amounts."""
         weights = ScoringWeights.of(tuple([scored for scored, _ in each]))
-        return cls(weights, each, np.array([100.0 * amount for _, amount in each])[:, None])
+        hundredfold = np.array([100.0 * amount - HALF for _, amount in each])[:, None]
+        return cls(weights, each, hundredfold)
