@@ -13,7 +13,7 @@ import numpy as np
 from moorage.api.requests import PODS
 from moorage.nodes.changes import FEW_ROWS, Cursor, RowLog
 from moorage.nodes.interning import Mask
-from moorage.nodes.resources import ZEROS, Floats, Ints, ResourceColumns, Zeros
+from moorage.nodes.resources import ZEROS, Floats, ResourceColumns, Zeros
 
 if TYPE_CHECKING:
     from moorage.nodes.table import NodeTable
@@ -134,6 +134,8 @@ class DerivedResources:
         self._bounds: dict[tuple[str, bool], FreeBound] = {}
         # The same for the resources of a request.
         self._bounds_of: dict[CountedResources, list[FreeBound]] = {}
+        # The same with the amounts they follow from, once every resource has a column.
+        self._bound_sources: list[BoundSource] | None = None
 
     def lines(self, resources: CountedResources, *, free: bool, factor: int) -> Floats:
         """An array with a line for each resource; callers must not write to it."""
@@ -166,13 +168,16 @@ class DerivedResources:
         if len(self._bounds) + len(new) > MOST_BOUNDS:
             self._drop_bounds()
             new = [*resources]
-        self._bounds |= {each: FreeBound.of(*each, self._table) for each in new}
+        if new:
+            self._bounds |= {each: FreeBound.of(*each, self._table) for each in new}
+            self._bound_sources = None
         found = self._bounds_of[resources] = [self._bounds[each] for each in resources]
         return found
 
     def _drop_bounds(self) -> None:
         self._bounds.clear()
         self._bounds_of.clear()
+        self._bound_sources = None
 
     def _follow(self) -> None:
         cursor, log = self._cursor, self._changes
@@ -200,14 +205,10 @@ class DerivedResources:
         for line, requested, allocatable, factor in self._sources or self._find_sources():
             amount = requested[row]
             line[row] = (amount if allocatable is None else allocatable[row] - amount) * factor
-        for bound in self._bounds.values():
-            used, offered = bound.requested, bound.allocatable
-            if used is None or offered is None:
-                bound.compute(table)
-                continue
+        for bound, used, offered in self._bound_sources or self._find_bound_sources():
             free = offered[row] - used[row]
             if free < bound.least and table.active_rows.item(row):
-                bound.least, bound.row = int(free), row
+                bound.least, bound.row = free, row
             elif row == bound.row:
                 bound.is_tight = False
 
@@ -217,6 +218,18 @@ class DerivedResources:
             requested is not ZEROS and offered is not ZEROS for _, requested, offered, _ in sources
         ):
             self._sources = sources
+        return sources
+
+    def _find_bound_sources(self) -> "list[BoundSource]":
+        """The bounds that may follow a row; those without columns are computed from all rows."""
+        sources = list[BoundSource]()
+        for bound in self._bounds.values():
+            if bound.requested is None or bound.allocatable is None:
+                bound.compute(self._table)
+            else:
+                sources.append((bound, bound.requested, bound.allocatable))
+        if len(sources) == len(self._bounds):
+            self._bound_sources = sources
         return sources
 
 
@@ -231,7 +244,7 @@ class FreeBound:
     is_tight: bool = False
     row: int = -1
     # Amounts by row; None while the resource has no column.
-    requested: list[int] | Ints | None = None
+    requested: Sequence[int] | None = None
     allocatable: list[int] | None = None
 
     @classmethod
@@ -245,7 +258,8 @@ class FreeBound:
         """Compute the bound from all rows."""
         resource = self.resource
         if resource == PODS:  # Every pod takes one.
-            requested = self.requested = table.pod_counts
+            requested = table.pod_counts
+            self.requested = requested.data  # Of plain integers, unlike the array.
         else:
             columns = table.requested_of(defaulted=self.defaulted)
             requested, self.requested = columns[resource], columns.values.get(resource)
@@ -255,3 +269,7 @@ class FreeBound:
         self.row = int(free.argmin())
         self.least = int(free[self.row])
         self.is_tight = True
+
+
+# A bound, what is requested by row, and what is allocatable.
+BoundSource = tuple[FreeBound, Sequence[int], list[int]]

@@ -24,6 +24,8 @@ UNCHANGED = 75
 ADDED = mp.StateKey["AddedAmounts"]("NodeResourcesBalancedAllocation.added")
 # Sums of whole numbers about as large as this are the same in floats.
 EXACT = 1 << 52
+# As arrays, because an operation with a number takes longer for it to be converted.
+TWO, FIFTY = np.array(2.0), np.array(50.0)
 
 
 class NodeResourcesBalancedAllocation:
@@ -166,14 +168,14 @@ def _balance_all(table: mp.Rows, added: AddedAmounts) -> Ints:
     offers = table.allocatable_floats(added.resources)
     fractions = _fractions(table, added, offers)
     if len(fractions) == 2:
-        distances = _distance(*fractions)
+        distances = _distance(fractions[0], fractions[1])
         if not offers.by_all:
             distances *= (offers.amounts > 0).all(axis=0)
     else:
         distances = 2.0 * _deviations(fractions, offers.amounts > 0)
     # Half of it is the deviation; to double the rest and not the points takes one pass less.
-    np.subtract(2.0, distances, out=distances)
-    distances *= 50.0
+    np.subtract(TWO, distances, out=distances)
+    distances *= FIFTY
     return distances.astype(np.int32)
 
 

@@ -179,10 +179,9 @@ class ScoringWeights(Struct, frozen=True, eq=False):
         """The mean of many nodes' ratings, a line for each resource, rounded down."""
         if self.weights is not None:
             ratings *= self.weights
-        total: Ratings
-        total, *others = ratings
-        for line in others:
-            total += line
+        total: Ratings = ratings[0]
+        for line in range(1, len(ratings)):
+            total += ratings[line]
         if self.weight == 2:
             total >>= 1  # To shift is quicker than to divide.
         elif self.weight != 1:
