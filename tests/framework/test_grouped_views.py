@@ -148,15 +148,6 @@ def test_a_plugin_that_raises_fails_the_pod(decide, monkeypatch):
     assert once().node
 
 
-def test_a_normalizer_that_loses_scores_fails_the_pod(decide, monkeypatch):
-    class Losing(ByMax, frozen=True):
-        def of_list(self, raw):
-            return raw[1:]
-
-    monkeypatch.setattr(ByZone, "normalizer", Losing())
-    assert "a normalizer must return 3 scores for as many" in decide(ByZone)().status.message
-
-
 def test_a_plugin_that_skips_the_pod_is_called_again_only_after_its_key_changed(
     decide, monkeypatch
 ):

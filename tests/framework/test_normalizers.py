@@ -4,8 +4,6 @@ import numpy as np
 import pytest
 
 from moorage.framework.points import ByMax
-from moorage.plugins.inter_pod_affinity.scoring import MinMax
-from moorage.plugins.pod_topology_spread.scoring import FewestBest
 
 
 @pytest.mark.parametrize(
@@ -29,14 +27,3 @@ def test_54_by_max(reverse, raw, normalised):
 
 def test_no_node_is_feasible():
     assert ByMax().summarize(np.zeros(0, dtype=np.int64)) == 0
-
-
-@pytest.mark.parametrize(
-    "normalizer", [MinMax(), FewestBest()], ids=lambda each: type(each).__name__
-)
-@pytest.mark.parametrize(
-    "raw", [[0], [7, 7], [0, 29, 100], [-1, 0, 5], [-1, -1], [3, 0, 0, 12, 7]], ids=str
-)
-def test_lists_are_normalised_as_arrays(normalizer, raw):
-    summary = normalizer.summarize(np.array(raw))
-    assert normalizer.of_list(raw) == normalizer.apply(np.array(raw), summary).tolist()

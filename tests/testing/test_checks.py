@@ -214,14 +214,6 @@ class OddNormalizer(CarbonAware):
     normalizer = Halves()
 
 
-class ListsDiffer(CarbonAware):
-    class Listing(mp.ByMax, frozen=True):
-        def of_list(self, raw):
-            return [each + 1 for each in raw]
-
-    normalizer = Listing()
-
-
 class TwoNormalizers(Normalizing):
     normalizer = mp.ByMax()
 
@@ -446,7 +438,6 @@ class PreparesNothing(Filters):
         pytest.param(FloatScores(), "score_all must return integers", id="floats as scores"),
         pytest.param(OutOfRange(), "scores must be 0 to 100", id="a score above 100"),
         pytest.param(OddNormalizer(), "normalizer.apply gives", id="a normalizer of two minds"),
-        pytest.param(ListsDiffer(), "normalizer.of_list gives", id="other scores for a list"),
         pytest.param(TwoNormalizers(), "keep one of them", id="two ways to normalise"),
         pytest.param(Remembers(), "answers", id="remembers"),
         pytest.param(Modifies(), "was modified", id="modifies the pod"),

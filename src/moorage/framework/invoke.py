@@ -98,8 +98,8 @@ def measured(label: str) -> Callable[[AnyFunction], AnyFunction]:
 class PluginMethod:
     """One method of one plugin.
 
-    `method` is a name of the contract (`points.METHODS`), or of a method of the plugin's normalizer
-    such as `normalizer.apply`.
+    `method` is a name of the contract (`points.METHODS`), or `normalizer.summarize` and
+    `normalizer.apply`.
     """
 
     __slots__ = ("_function", "calls", "meter", "method", "name", "plugin")
@@ -343,14 +343,6 @@ def normalized(method: PluginMethod, raw: Any, *args: Any) -> Any:
     if scores.shape != raw.shape:
         raise method.failed(f"a normalizer must return {len(raw)} scores for as many")
     return scores
-
-
-def normalized_list(method: PluginMethod, raw: list[int]) -> list[int]:
-    """A list of all raw scores, normalised by a `normalizer.of_list`."""
-    scores = method.call(raw)
-    if isinstance(scores, list) and len(scores) == len(raw):
-        return scores
-    raise method.failed(f"a normalizer must return {len(raw)} scores for as many")
 
 
 def skip_key(method: PluginMethod, state: "CycleState", pod: Pod) -> Hashable:

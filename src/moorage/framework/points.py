@@ -476,9 +476,6 @@ class Normalizer(Protocol):
 
     `apply` accepts one integer as well as an array. While the summary stays equal, a changed raw
     score changes the normalised score of its own row only.
-
-    A normalizer of groups may have `of_list(raw)`, too: the scores of a short list that has all
-    feasible ones, normalised, as a list. Without arrays that takes a fraction of the time.
     """
 
     def summarize(self, feasible: Scores) -> Hashable: ...

@@ -37,8 +37,6 @@ class PluginNormalizer:
         self.summarize = profile.require(plugin, "normalizer.summarize")
         # Raw scores, or one of them, normalised by that summary.
         self.apply = partial(invoke.normalized, profile.require(plugin, "normalizer.apply"))
-        # All of a few raw scores, without a summary; optional.
-        self.of_list = profile.method(plugin, "normalizer.of_list")
         self.is_by_max = isinstance(plugin.normalizer, ByMax)
 
 

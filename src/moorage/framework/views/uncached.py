@@ -15,9 +15,6 @@ from moorage.nodes.groups import Groups
 if TYPE_CHECKING:
     from moorage.framework.profile import Profile
 
-# Normalising a longer list takes more time than looking up scores that were normalised before.
-FEW_SCORES = 8
-
 
 class UncachedScore:
     """A score plugin that is called in every cycle."""
@@ -53,16 +50,12 @@ class UncachedScore:
         raw = invoke.score_groups(self._score_groups, state, pod, groups)
         if raw is None:
             return None
-        normalizer, weight, of_list = self._normalizer, self.weight, self._normalizer.of_list
-        if of_list is not None and len(raw) <= FEW_SCORES:
-            scores = invoke.normalized_list(of_list, raw)
-            return scores if weight == 1 else [*map(weight.__mul__, scores)]
-        summary = normalizer.summarize.call(np.array(raw))
+        summary = self._normalizer.summarize.call(np.array(raw))
         if summary != self._summary:
             self._summary, self._normalized = summary, {}
         known = self._normalized
         for each in {*raw}.difference(known):
-            known[each] = weight * normalizer.apply(each, summary)
+            known[each] = self.weight * self._normalizer.apply(each, summary)
         return [*map(known.__getitem__, raw)]
 
     def of(self, state: CycleState, pod: Pod, fits: Mask) -> Scores:

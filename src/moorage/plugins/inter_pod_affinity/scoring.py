@@ -1,6 +1,6 @@
 """The score: weighted counts per domain, added up; normalised to 0 to 100."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from operator import add
 from typing import Any
 
@@ -13,7 +13,7 @@ from moorage import plugin as mp
 # Up to so many scores are compared one by one.
 FEW_SCORES = 128
 
-Weighted = Sequence[tuple[int, mp.DomainView]]
+Weighted = Iterable[tuple[int, mp.DomainView]]
 
 
 class AffinityScores:
@@ -23,10 +23,6 @@ class AffinityScores:
         self._views: dict[mp.LabelColumn, list[tuple[int, mp.DomainView]]] = {}
         for weight, view in weighted:
             self._views.setdefault(view.column, []).append((weight, view))
-        # How groups of nodes are made: by domain or, for views of many domains, by the pods there.
-        self._by_domain = [each for each in self._views.items() if each[0].has_few_values]
-        few = {column for column, _ in self._by_domain}
-        self._by_pods = [(weight, view) for weight, view in weighted if view.column not in few]
 
     def of(self, node: mp.NodeInfo) -> int:
         """A node's points: the sum over the domains that it is in."""
@@ -44,22 +40,25 @@ class AffinityScores:
     @property
     def group_keys(self) -> tuple[mp.GroupKey, ...]:
         """What nodes with equal points agree in: their domain, or the pods in it."""
-        return (*[column for column, _ in self._by_domain], *[view for _, view in self._by_pods])
+        keys: list[mp.GroupKey] = []
+        for column, views in self._views.items():
+            keys += [column] if column.has_few_values else [view for _, view in views]
+        return tuple(keys)
 
     def of_groups(self, groups: mp.Groups) -> list[int]:
         """The points of groups of nodes; without the label, a node has none."""
         points: list[int] | None = None
-        for column, views in self._by_domain:
-            by_domain = _by_domain(views).tolist()
-            more = [*map(by_domain.__getitem__, groups.of(column))]
-            points = more if points is None else [*map(add, points, more)]
-        for weight, view in self._by_pods:
-            more = groups.of(view)
-            if min(more) < 0:
-                more = [max(count, 0) for count in more]
-            if weight != 1:
-                more = [*map(weight.__mul__, more)]
-            points = more if points is None else [*map(add, points, more)]
+        for column, views in self._views.items():
+            if column.has_few_values:
+                by_domain = _by_domain(views).tolist()
+                parts = [[*map(by_domain.__getitem__, groups.of(column))]]
+            else:
+                parts = [
+                    [weight * count if count > 0 else 0 for count in groups.of(view)]
+                    for weight, view in views
+                ]
+            for part in parts:
+                points = part if points is None else [*map(add, points, part)]
         return points or [0] * len(groups)
 
 
@@ -88,11 +87,3 @@ class MinMax(Struct, frozen=True):
             return raw * 0
         scaled = float(mp.BEST) * ((raw - least) / (most - least))
         return scaled.astype(np.int64) if isinstance(scaled, np.ndarray) else int(scaled)
-
-    def of_list(self, raw: list[int]) -> list[int]:
-        """All of a few scores."""
-        least, most = min(raw), max(raw)
-        if least == most:
-            return [0] * len(raw)
-        best, span = float(mp.BEST), most - least
-        return [int(best * ((each - least) / span)) for each in raw]

@@ -243,12 +243,3 @@ class FewestBest(Struct, frozen=True):
         if most == 0:
             return mp.BEST * counts
         return mp.BEST * (most + least - raw) // most * counts
-
-    def of_list(self, raw: list[int]) -> list[int]:
-        """All of a few scores."""
-        counting = [each for each in raw if each != IGNORED] if IGNORED in raw else raw
-        least, most = min(counting, default=0), max(counting, default=0)
-        both, best = most + least, mp.BEST
-        if most == 0:
-            return [0 if each == IGNORED else best for each in raw]
-        return [0 if each == IGNORED else best * (both - each) // most for each in raw]
