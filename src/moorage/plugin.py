@@ -123,7 +123,6 @@ from moorage.framework.post_filter import (
 )
 from moorage.framework.state import IN_POD_GROUP_CYCLE, CycleState, StateKey
 from moorage.framework.status import (
-    FILTER_ONLY,
     SKIP,
     SUCCESS,
     Code,
@@ -175,7 +174,6 @@ __all__ = [
     "BEST",
     "EXACT_COUNT",
     "FEW_ROWS",
-    "FILTER_ONLY",
     "IN_POD_GROUP_CYCLE",
     "KINDS",
     "MAX_DEVICES",

@@ -245,7 +245,7 @@ def profile(workload: BenchLoad, most: int = 25) -> str:
     """Profile one run: the functions with the most time of their own."""
     cluster = prepare(workload)
     profiler = cProfile.Profile()
-    with garbage.collected_rarely():  # Else a collection counts for the function that it interrupts.
+    with garbage.collected_rarely():  # Else one counts for the function that it interrupts.
         profiler.runcall(cluster.schedule_all)
     text = io.StringIO()
     pstats.Stats(profiler, stream=text).strip_dirs().sort_stats("tottime").print_stats(most)

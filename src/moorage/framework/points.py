@@ -191,8 +191,6 @@ class Contract(Protocol):
         """Called once per pod, before any node; stores what filter needs in the state.
 
         SKIP omits the plugin's filter in this cycle; `only_nodes(names)` restricts the search.
-        After FILTER_ONLY the plugin need not be called for this pod at the points that follow
-        filter, apart from post_filter and bind.
         """
 
     @method("PreFilterExtensionAddPod", 'running AddPod on PreFilter plugin "{plugin}": {reason}')

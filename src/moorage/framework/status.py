@@ -74,9 +74,6 @@ class Status(Struct, frozen=True):
 
 SUCCESS = Status(Code.SUCCESS)
 SKIP = Status(Code.SKIP)
-# From pre_filter: success, and after filter there is nothing to do for this pod. Equal to SUCCESS
-# and known by its identity, so that readers that make no difference treat it as SUCCESS.
-FILTER_ONLY = Status(Code.SUCCESS)
 
 
 def unschedulable(*reasons: str) -> Status:

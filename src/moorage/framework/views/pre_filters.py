@@ -13,15 +13,7 @@ from moorage.errors import PluginError
 from moorage.framework import invoke
 from moorage.framework.invoke import PluginMethod
 from moorage.framework.state import NO_PLUGINS, CycleState
-from moorage.framework.status import (
-    FILTER_ONLY,
-    SKIP,
-    SUCCESS,
-    Code,
-    Narrowed,
-    Status,
-    unresolvable,
-)
+from moorage.framework.status import SKIP, SUCCESS, Code, Narrowed, Status, unresolvable
 from moorage.framework.views.policy import CachePolicy, IndexedFilter
 
 if TYPE_CHECKING:
@@ -47,8 +39,6 @@ class PreFiltered(Struct, eq=False):
     # The filters that do not skip the pod and are not cached by row.
     uncached: Sequence[IndexedFilter] = ()
     by_placement: Sequence[IndexedFilter] = ()
-    # Plugins with nothing to do for the pod after filter.
-    idle: frozenset[str] = NO_PLUGINS
 
     def narrow(self, plugin: str, names: frozenset[str]) -> None:
         """Search only nodes that this plugin names, too."""
@@ -111,25 +101,21 @@ class PreFilterStage:
     def run(self, state: CycleState, pod: Pod) -> PreFiltered:
         """The combined result for a pod."""
         if not self._retains:
-            self.idle = self._profile.idle(state.template)
-            result = self._run_steps(state, pod)
-            state.idle = result.idle
-            return result
+            self.idle = state.idle = self._profile.idle(state.template)
+            return self._run_steps(state, pod)
         # Skip keys depend on nothing else, so they are not computed while these are the same.
         versions = self.current_versions()
         if versions != self._versions:
             if self._skip_keys is None:
                 idle = self._profile.idle(self._state.template)
-                self.idle = self._state.idle = idle
+                self.idle = state.idle = self._state.idle = idle
                 self._with_skip_key = [m for m in self._with_skip_key if m.name not in idle]
             keys = {m.name: invoke.skip_key(m, state, pod) for m in self._with_skip_key}
             if keys != self._skip_keys:
                 self._skip_keys, self._result, self._skipping = keys, None, NO_PLUGINS
                 self.epoch += 1
             self._versions = versions
-        result = self._result or self._run_steps(state, pod)
-        state.idle = result.idle
-        return result
+        return self._result or self._run_steps(state, pod)
 
     def current_versions(self) -> Versions:
         """What skip keys depend on."""
@@ -165,17 +151,14 @@ class PreFilterStage:
         if steps is None:
             steps = self._steps[left_out] = self._without(left_out)
         skipped: list[str] = []
-        filter_only: list[str] = []
         combined: PreFiltered | None = None
         postponed: Status | None = None
         retains = can_reuse = self._retains
         for name, method, views in steps:
             result = method.call(state, pod) if views is None else self._cached(views)
-            if result is SUCCESS or result is FILTER_ONLY:
+            if result is SUCCESS:
                 if views is None:
                     can_reuse = False
-                if result is FILTER_ONLY:
-                    filter_only.append(name)
                 continue
             if result is not SKIP:
                 invoke.check_pre_filtered(method, result)
@@ -190,13 +173,13 @@ class PreFilterStage:
             combined = combined or PreFiltered()
             postponed = _combine(name, result, combined) or postponed
             if combined.rejected is not None:
-                self._complete(combined, [*left_out, *skipped], filter_only)
+                self._complete(combined, [*left_out, *skipped])
                 return combined
         if combined is None:
-            combined = self._succeeded(left_out, skipped, filter_only)
+            combined = self._succeeded(left_out, skipped)
         else:
             combined.rejected = postponed
-            self._complete(combined, [*left_out, *skipped], filter_only)
+            self._complete(combined, [*left_out, *skipped])
         if can_reuse:
             self._result = combined
         return combined
@@ -206,20 +189,17 @@ class PreFilterStage:
             self._all_steps = self._find_steps()
         return [step for step in self._all_steps if step[0] not in left_out]
 
-    def _succeeded(
-        self, left_out: frozenset[str], skipped: list[str], filter_only: list[str]
-    ) -> PreFiltered:
+    def _succeeded(self, left_out: frozenset[str], skipped: list[str]) -> PreFiltered:
         """The result if these plugins skipped the pod, and the others let it pass."""
-        key: tuple[Hashable, ...] = (left_out, *skipped, None, *filter_only)
+        key: tuple[Hashable, ...] = (left_out, *skipped)
         found = self._results.get(key)
         if found is None:
             found = self._results[key] = PreFiltered()
-            self._complete(found, [*left_out, *skipped], filter_only)
+            self._complete(found, [*left_out, *skipped])
         return found
 
-    def _complete(self, combined: PreFiltered, skipped: list[str], filter_only: list[str]) -> None:
-        """Add which plugins skip the pod, which filters are left to run, and what comes later."""
-        combined.idle = self.idle.union(filter_only) if filter_only else self.idle
+    def _complete(self, combined: PreFiltered, skipped: list[str]) -> None:
+        """Add which plugins skip the pod, and which filters are left to run."""
         left = combined.skipped = {*self._cached_skips, *skipped, *combined.skipped}
         policy = self._policy
         combined.uncached = [f for f in policy.uncached_filters if f[1].name not in left]

@@ -58,8 +58,7 @@ class VolumeBinding(VolumePlugin):
         if isinstance(claims, mp.Status):
             return claims
         state[CLAIMS] = claims
-        # Claims that have their volumes need no decision, apart from the node's access.
-        return mp.SUCCESS if claims.delayed or self._shape else mp.FILTER_ONLY
+        return mp.SUCCESS
 
     def filter(self, state: mp.CycleState, pod: mp.Pod, node: mp.NodeInfo) -> mp.Status:
         return finding.STATUSES[finding.find(state.cluster, state[CLAIMS], node.node).problems]
