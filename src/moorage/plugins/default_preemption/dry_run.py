@@ -50,12 +50,14 @@ class PreemptionDryRun:
         violating = np.zeros_like(lower)
         violated: list[Violated] = [{}] * len(rows)
         if budgets:
+            lowers = lower.sum(axis=1).tolist()
             for i, row in enumerate(rows.tolist()):
-                placed = [each.pod for each in pods.placed[row]]
-                found = budgets.violated_by([p for p in placed if p.priority < pod.priority])
+                # Those of lower priority are the last in the order of importance.
+                placed = pods.placed[row]
+                found = budgets.violated_by(placed[len(placed) - lowers[i] :])
                 if found:
                     violated[i] = found
-                    violating[i, : len(placed)] = [each.uid in found for each in placed]
+                    violating[i, : len(placed)] = [each.pod.uid in found for each in placed]
         return cls(pods.table, rows, what_if, pods, numbers, lower, violating, violated)
 
     def run(self, results: DryRunResults) -> None:

@@ -69,7 +69,7 @@ def victims_of(
     if not status.is_success:
         return status
     units.sort(key=lambda unit: unit.importance)
-    violated = budgets.violated_by([each.pod for unit in units for each in unit.placed])
+    violated = budgets.violated_by(each for unit in units for each in unit.placed)
     units.sort(key=lambda unit: not any(each.pod.uid in violated for each in unit.placed))
     victims = _reprieve(units, trial, trusts_nodes=True)
     if not trial.status(anew=True).is_success:

@@ -28,7 +28,7 @@ def on_node(
     if status is not mp.SUCCESS:
         return status
     ordered = sorted_pods.ordered(lower)
-    violated = budgets.violated_by([each.pod for each in ordered])
+    violated = budgets.violated_by(ordered)
     ordered.sort(key=lambda each: each.pod.uid not in violated)
     staying = {each.pod.uid for each in ordered if _may_stay(each, what_if)}
     victims = sorted_pods.ordered(each for each in lower if each.pod.uid not in staying)

@@ -137,7 +137,7 @@ class Reclaim:
         if not self._fits(node, removed):
             return None
         victims.reverse()
-        violated = budgets.violated_by([each.pod for each in victims])
+        violated = budgets.violated_by(victims)
         # Pods are added back while the pod still fits: protected ones first, then by importance.
         for each in sorted(victims, key=lambda each: each.pod.uid not in violated):
             node.add(each)
