@@ -24,7 +24,7 @@ from moorage.framework.views.policy import BY_NODE
 from moorage.framework.views.pre_filters import PreFiltered
 from moorage.framework.views.view import RowArray
 from moorage.nodes.hypothetical import HypotheticalRows, NumberedUsages, Numbers
-from moorage.nodes.info import NodeCopy
+from moorage.nodes.info import NodeCopy, NodeInfo
 from moorage.nodes.nominated import NominatedPods
 from moorage.nodes.usage import Placed, Usage
 
@@ -203,12 +203,7 @@ class WhatIf:
     def beside_nominated(self, row: int) -> Status:
         """Whether the pod fits a node if the pods nominated to it were there."""
         others = self.nominated.beside(self.pod, row)
-        if not others:
-            return SUCCESS
-        node = HypotheticalNode(self, row)
-        for other in others:
-            node.add(other)
-        return node.status()
+        return HypotheticalNode(self, row).status_with(others) if others else SUCCESS
 
 
 class HypotheticalNode:
@@ -223,16 +218,16 @@ class HypotheticalNode:
         self._nominated = nominated
         plan, state = what_if.plan, what_if.state
         self._accounting = plan.accounting
-        self._settled = what_if.settled(row)
+        self._settled = settled = what_if.settled(row)
         # If no plugin keeps account of pods, the state needs no correction.
-        self._state = state.clone() if self._accounting else state
+        self._state = state.clone() if plan.accounting else state
         # The node as it is.
-        self.info = state.table.info(row)
+        self.info = NodeInfo(state.table, row)
         self._copy: NodeCopy | None = None
         # Pods that came (1) or left (-1), of which the copy does not know.
         self._shifts: list[tuple[Placed, int]] = []
         self._known: KnownStatuses | None = None
-        if what_if.filtered is not None and self._settled is NOT_SETTLED:
+        if settled is NOT_SETTLED and what_if.filtered is not None:
             self._known = plan.known
             self._number = state.table.resource_numbers.of(row)
 
@@ -275,7 +270,7 @@ class HypotheticalNode:
     def status(self) -> Status:
         """The first rejection, or SUCCESS; both beside nominated pods and without them."""
         if self._nominated:
-            beside = self._beside_nominated()
+            beside = self.status_with(self._nominated)
             if beside is not SUCCESS:
                 return beside
         known = self._known
@@ -288,9 +283,10 @@ class HypotheticalNode:
             known.put(template, self._number, status)
         return status
 
-    def _beside_nominated(self) -> Status:
+    def status_with(self, others: Sequence[Placed]) -> Status:
+        """The first rejection if these pods came as well, or SUCCESS."""
         if self._known is not None:
-            number = self._known.shifted(self._number, self._nominated, 1)
+            number = self._known.shifted(self._number, others, 1)
             status = self._known.get(self._state.template.serial, number)
             if status is not None:
                 return status
@@ -301,7 +297,7 @@ class HypotheticalNode:
             beside._copy = self._copy.copy()
         if self._accounting:
             beside._state = self._state.clone()
-        for other in self._nominated:
+        for other in others:
             beside.add(other)
         return beside.status()
 
@@ -341,24 +337,28 @@ class HypotheticalVerdicts:
         settled = [(i, found.at(rows)) for i, found in filtered.filters if i in plan.settled]
         self._settled = FeasibleRows((), settled)
         self._settled.combine(self._rows.active, len(rows))
+        # What the filters say of the rows as they are now, without and with nominated pods.
+        self._verdicts: dict[bool, list[Verdicts]] = {}
 
     def shift(self, numbers: Numbers, book: NumberedUsages, sign: int) -> None:
         """As if pods had come (1) or gone (-1), one or a list for every row."""
         self._rows.shift(numbers, book, sign)
+        self._verdicts.clear()
 
     def fits(self) -> Mask:
         """Which rows the pod would fit, both beside nominated pods and without them."""
-        fits = self._fit(self._rows)
-        if self._nominated is not None:
-            fits &= self._fit(self._beside_nominated())
+        fits = self._settled.fits.copy()
+        for beside in (False,) if self._nominated is None else (False, True):
+            for verdicts in self._verdicts_of(beside=beside):
+                fits &= verdicts.codes == FITS
         return fits
 
     def rejections(self) -> list[tuple[Status, RowArray]]:
         """The distinct statuses of rows that the pod would not fit, with those rows."""
-        alone, positions = self._run_filters(self._rows), np.arange(len(self._rows))
+        alone, positions = self._combined(beside=False), np.arange(len(self._rows))
         if self._nominated is None:
             return alone.by_status(positions)
-        beside = self._run_filters(self._beside_nominated())
+        beside = self._combined(beside=True)
         # What nominated pods lead to comes first.
         return beside.by_status(positions) + alone.by_status(np.flatnonzero(beside.fits))
 
@@ -367,7 +367,7 @@ class HypotheticalVerdicts:
         if self._nominated is None:
             return []
         positions = np.flatnonzero(self._nominated[0].any(axis=1))
-        return self._run_filters(self._beside_nominated()).by_status(positions)
+        return self._combined(beside=True).by_status(positions)
 
     def _beside_nominated(self) -> HypotheticalRows:
         assert self._nominated is not None
@@ -375,21 +375,24 @@ class HypotheticalVerdicts:
         rows.shift(*self._nominated, 1)
         return rows
 
-    def _fit(self, rows: HypotheticalRows) -> Mask:
-        fits = self._settled.fits.copy()
-        for _, method in self._filters:
-            fits &= self._verdicts(method.plugin, rows).codes == FITS
-        return fits
-
-    def _run_filters(self, rows: HypotheticalRows) -> FeasibleRows:
-        found = dict(self._settled.filters)
-        for index, method in self._filters:
+    def _combined(self, *, beside: bool) -> FeasibleRows:
+        """All verdicts."""
+        found, rows = dict(self._settled.filters), self._rows
+        by_filter = zip(self._filters, self._verdicts_of(beside=beside), strict=True)
+        for (index, method), verdicts in by_filter:
             found[index] = RowStatuses(method.name, len(rows))
-            found[index].take(self._verdicts(method.plugin, rows))
+            found[index].take(verdicts)
         filtered = FeasibleRows((), sorted(found.items()))
         filtered.combine(rows.active, len(rows))
         return filtered
 
-    def _verdicts(self, plugin: Any, rows: HypotheticalRows) -> Verdicts:
-        method = self._what_if.profile.require(plugin, "filter_all")
-        return invoke.filter_rows(method, self._what_if.state, self._what_if.pod, rows)
+    def _verdicts_of(self, *, beside: bool) -> list[Verdicts]:
+        """What the filters say that run again, on the rows with or without nominated pods."""
+        found = self._verdicts.get(beside)
+        if found is None:
+            what_if, rows = self._what_if, self._beside_nominated() if beside else self._rows
+            methods = [what_if.profile.require(m.plugin, "filter_all") for _, m in self._filters]
+            found = self._verdicts[beside] = [
+                invoke.filter_rows(method, what_if.state, what_if.pod, rows) for method in methods
+            ]
+        return found

@@ -24,7 +24,7 @@ from moorage.plugins.default_preemption.results import (
 from moorage.plugins.default_preemption.sorted_pods import Ints
 
 # Up to so many rows are tried one by one, without array operations.
-FEW = 8
+FEW = 16
 # At least so many rows are tried at once; trying many together is cheaper than one by one.
 SMALLEST_BLOCK = 64
 

@@ -104,8 +104,7 @@ class DryRunResults:
             self.ranks[row] = self._code(outcome)
             return
         found = figures(outcome)
-        self._add_figures((found,))
-        self.ranks[row] = bisect_left(self.figures, found)
+        self.ranks[row] = self._rank((found,))[found]
         self._candidates[row] = outcome
         self._block_of[row] = NO_BLOCK
 
@@ -117,10 +116,8 @@ class DryRunResults:
         self, rows: mp.RowArray, found: Sequence[Figures], leaving: BlockVictims
     ) -> None:
         """Store the figures and the victims of rows where preemption helps."""
-        distinct = dict.fromkeys(found)
-        self._add_figures(distinct)
-        rank_of = {each: bisect_left(self.figures, each) for each in distinct}
-        self.ranks[rows] = [rank_of[each] for each in found]
+        rank_of = self._rank(dict.fromkeys(found))
+        self.ranks[rows] = [*map(rank_of.__getitem__, found)]
         self._block_of[rows] = len(self.blocks)
         self._index_in_block[rows] = np.arange(len(rows))
         self.blocks.append(leaving)
@@ -132,28 +129,31 @@ class DryRunResults:
         found = zip(codes.tolist(), counts.tolist(), strict=True)
         return Counter({self._statuses[code]: n for code, n in found})
 
-    def _add_figures(self, found: Iterable[Figures]) -> None:
-        """Give a rank to figures that have none, and a higher one to those behind them."""
-        known = self.figures
-        new, places = [], []
+    def _rank(self, found: Iterable[Figures]) -> dict[Figures, int]:
+        """The ranks of distinct figures; those behind new ones get a higher one."""
+        known, rank_of = self.figures, dict[Figures, int]()
+        new: list[Figures] = []
+        places: list[int] = []
         for each in sorted(found):
             place = bisect_left(known, each)
+            rank_of[each] = place + len(new)
             if place == len(known) or known[place] != each:
                 new.append(each)
                 places.append(place)
         if not new:
-            return
+            return rank_of
         ranks = self.ranks
         if len(new) > FEW_FIGURES:
             helps = (ranks > UNTRIED) & (ranks < REJECTED)
             ranks[helps] += np.searchsorted(places, ranks[helps], side="right")
             self.figures = sorted(known + new)
-            return
+            return rank_of
         # Most often one row is tried again. To sort all figures would take longer than the search
         # where no two victims started at the same time.
         for place, each in zip(reversed(places), reversed(new), strict=True):
             ranks += (ranks >= place) & (ranks < REJECTED)
             known.insert(place, each)
+        return rank_of
 
     def _code(self, status: mp.Status) -> int:
         code = self._code_of.get(status)
