@@ -8,7 +8,7 @@ from moorage.errors import PluginError
 from moorage.framework.invoke import PluginMethod, measured
 from moorage.framework.post_filter import KEEP, NoFeasibleNode, PostFiltered
 from moorage.framework.profile import Profile
-from moorage.framework.state import CycleState
+from moorage.framework.state import NO_PLUGINS, CycleState
 from moorage.framework.status import Code, Status, error, unschedulable
 
 # After a plugin with one of these, the next one is called. Enum attributes are looked up slowly.
@@ -18,7 +18,9 @@ GOES_ON = (Code.UNSCHEDULABLE, Code.PENDING)
 @measured("PostFilter")
 def run(profile: Profile, state: CycleState, pod: Pod, failure: NoFeasibleNode) -> PostFiltered:
     """Find out whether something can be done about it; plugins after an answer are not called."""
-    methods = profile.chain["post_filter"]
+    # A plugin may have something to do for any pod that a pre_filter plugin rejected.
+    idle = profile.idle(state.template) if failure.pre.rejected is None else NO_PLUGINS
+    methods = [each for each in profile.chain["post_filter"] if each.name not in idle]
     return combined(_call(method, state, pod, failure) for method in methods)
 
 

@@ -273,9 +273,11 @@ class SchedulingQueue:
         A pod that is not queued, most often because it is in flight, is only a name here, without
         requests and of priority 0, as in kube-scheduler.
         """
-        nominated = self.nominator.on(node)
-        entries = [self._queues.find(pod.key) for pod in nominated]
-        return [e.pod if e else pod for e, pod in zip(entries, nominated, strict=True)]
+        find = self._queues.find
+        return [
+            pod if (entry := find(pod.key)) is None else entry.pod
+            for pod in self.nominator.on(node)
+        ]
 
     def find(self, key: str) -> QueuedPod | None:
         """The entry of a pod that waits."""

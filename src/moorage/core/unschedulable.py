@@ -50,25 +50,24 @@ class UnschedulablePods:
 
         Returns whether the pod is new here, or changed between rejected and gated.
         """
-        slot = self._slots.get(entry.key)
+        key, gated, plugins = entry.key, entry.gating_plugin != "", self._plugins_of(entry)
+        slot = self._slots.get(key)
         if slot is None:
-            self._serial += 1
-            serial = self._serial
-            self._by_age.push(entry.key, entry, entry.unschedulable_since)
+            serial = self._serial = self._serial + 1
+            self._by_age.push(key, entry, entry.unschedulable_since)
         else:
             serial = slot.serial
-            self._unlist(entry.key, slot)
-            self._by_age.update(entry.key, entry, entry.unschedulable_since)
-        self.entries[entry.key] = entry
+            self._unlist(key, slot)
+            self._by_age.update(key, entry, entry.unschedulable_since)
+        self.entries[key] = entry
         aliases = self._aliases(entry.pod)
-        new = _Slot(serial, entry.is_gated, self._plugins_of(entry), aliases)
-        self._slots[entry.key] = new
+        self._slots[key] = _Slot(serial, gated, plugins, aliases)
         for alias in aliases:
-            self._by_alias.setdefault(alias, set()).add(entry.key)
-        lists = self._gated if new.gated else self._rejected
-        for plugin in new.plugins:
+            self._by_alias.setdefault(alias, set()).add(key)
+        lists = self._gated if gated else self._rejected
+        for plugin in plugins:
             lists.setdefault(plugin, {})[serial] = entry
-        return slot is None or slot.gated != new.gated
+        return slot is None or slot.gated != gated
 
     def discard(self, key: str) -> None:
         """Remove a pod, if it is here."""

@@ -67,18 +67,15 @@ class Cursor(Generic[T]):
         """The changes since the last `commit`, oldest first; None if everything may have."""
         log, position = self.log, self.position
         end = self._end = log.position
+        self.position = UNREAD
         if position == end:
-            self.position = UNREAD
             return []
         entries, count = log.entries, end - position
-        self.position = UNREAD
         if position == UNREAD or count > len(entries):
             return None
         if count == 1:
             return [entries[-1]]
-        found = [*islice(reversed(entries), count)]
-        found.reverse()
-        return found
+        return [*islice(reversed(entries), count)][::-1]
 
     def take(self) -> Sequence[T] | None:
         """As `changed` and `commit`, for a reader whose work cannot raise."""

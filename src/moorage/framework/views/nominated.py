@@ -51,9 +51,8 @@ class NominatedPodsCheck(View, RowStatuses):
         self._own, self._key = own, key
 
     def compute_row(self, row: int) -> bool:
-        what_if = self._what_if
-        is_checked = self.table.nodes[row] is not None and what_if.nominated.has_any(row)
-        return self.set(row, what_if.beside_nominated(row) if is_checked else SUCCESS)
+        has_node = self.table.nodes[row] is not None
+        return self.set(row, self._what_if.beside_nominated(row) if has_node else SUCCESS)
 
     def compute_all(self) -> None:
         what_if = self._what_if
