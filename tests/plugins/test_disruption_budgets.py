@@ -13,7 +13,7 @@ from moorage.framework.cluster import Cluster
 from moorage.nodes.template import Templates
 from moorage.nodes.usage import Placed
 from moorage.plugins.disruption_budgets import Budgets
-from moorage.testing import make_pod
+from moorage.testing import make_node, make_pod
 
 NAMESPACES = ("default", "other")
 
@@ -89,6 +89,38 @@ def test_random_pods_and_budgets_agree_with_a_simple_loop():
             assert violated == by_hand(objects, [each.pod for each in pods])
         found += len(violated)
     assert found > 50
+
+
+def test_what_a_status_changes_is_found_and_the_rest_is_used_again():
+    templates = Templates()
+    web, db = budget("web", {"app": "web"}), budget("db", {"app": "db"})
+    cluster = Cluster()
+    cluster.table.set_node(make_node("n0"))
+    for name in ("n1", "n2"):
+        cluster.table.set_node(make_node(name))
+        pod = make_pod(name, labels={"app": "web" if name == "n1" else "db"}, node=name)
+        cluster.table.add_pod(name, pod, templates.of(pod).usage)
+    for each in (web, db):
+        cluster.put(each)
+    before = Budgets(cluster)
+    pods = [placed(templates, name, {"app": name}) for name in ("web", "db")]
+    assert before.violated_by(pods) == {
+        "default/web": ("default/web",),
+        "default/db": ("default/db",),
+    }
+    cluster.put(budget("web", {"app": "web"}, allowed=1))
+    after = Budgets(cluster, before)
+    assert after.violated_by(pods) == {"default/db": ("default/db",)}
+    changed = after.changed_since(before)
+    assert [(each.key, each.allowed) for each in changed] == [
+        ("default/web", 1),
+        ("default/web", 0),
+    ]
+    assert [each.rows(cluster.table) for each in changed] == [{1}, {1}]
+    cluster.drop(db)
+    last = Budgets(cluster, after)
+    assert last.violated_by(pods) == {}
+    assert [each.rows(cluster.table) for each in last.changed_since(after)] == [{2}]
 
 
 def test_pods_with_known_labels_cost_the_same_however_many_budgets_there_are():

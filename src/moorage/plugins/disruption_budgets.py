@@ -6,7 +6,7 @@ is charged for a pod that stays in the end is not given back. Each node starts a
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from moorage import plugin as mp
 
@@ -22,26 +22,52 @@ MOST_LABELS = 1 << 16
 class ParsedBudget:
     """A PodDisruptionBudget with its selector compiled."""
 
+    source: mp.PodDisruptionBudget = field(compare=False, repr=False)
     key: str
     selector: mp.selectors.Selector
     allowed: int
     # Pods that were evicted already and still exist.
     disrupted: frozenset[str]
 
+    def rows(self, table: mp.NodeTable) -> set[int]:
+        """The rows with a pod that it selects."""
+        clause = mp.Clause(frozenset((self.source.namespace,)), self.selector)
+        classes = table.placements.classes.matching((clause,))
+        return {row for pods in classes for row in (*pods.live, *pods.terminating)}
+
 
 class Budgets:
-    """All budgets of a cluster, by namespace, and by the labels of the pods that they select."""
+    """All budgets of a cluster, and which of them select pods with the same labels.
 
-    def __init__(self, cluster: mp.Cluster) -> None:
-        self._in: dict[str, list[ParsedBudget]] = {}
-        self._selecting: dict[LabelKey, list[ParsedBudget]] = {}
-        for found in cluster.all(mp.PodDisruptionBudget):
-            budget = _parse(found)
+    Their statuses change with every eviction, so what earlier ones found is used again.
+    """
+
+    def __init__(self, cluster: mp.Cluster, before: "Budgets | None" = None) -> None:
+        known = {} if before is None else before._by_key
+        self._by_key: dict[str, ParsedBudget] = {}
+        for source in cluster.all(mp.PodDisruptionBudget):
+            budget = known.get(source.key)
+            if budget is None or budget.source is not source:
+                budget = _parse(source)
             if budget is not None:
-                self._in.setdefault(found.namespace, []).append(budget)
+                self._by_key[budget.key] = budget
+        # The keys of the budgets that select pods with these labels.
+        self._selecting: dict[LabelKey, list[str]] = {}
+        if before is not None and before._selectors() == self._selectors():
+            self._selecting = before._selecting
 
     def __bool__(self) -> bool:
-        return bool(self._in)
+        return bool(self._by_key)
+
+    def _selectors(self) -> list[tuple[str, mp.selectors.Selector]]:
+        return [(key, budget.selector) for key, budget in self._by_key.items()]
+
+    def changed_since(self, before: "Budgets") -> list[ParsedBudget]:
+        """The budgets that came, went or changed since earlier ones, in both versions."""
+        new, old = self._by_key, before._by_key
+        pairs = [(new.get(key), old.get(key)) for key in {**new, **old}]
+        changed = [pair for pair in pairs if pair[0] is not pair[1] and pair[0] != pair[1]]
+        return [each for pair in changed for each in pair if each is not None]
 
     def violated_by(self, placed: Iterable[mp.Placed]) -> Violated:
         """For the pods whose eviction goes too far, the budgets that it violates.
@@ -52,29 +78,34 @@ class Budgets:
         charged: dict[str, int] = {}
         for each in placed:
             labels = each.usage.labels
-            budgets = self._selecting.get(labels)
-            if budgets is None:
-                budgets = self._find(labels)
-            if not budgets:
+            keys = self._selecting.get(labels)
+            if keys is None:
+                keys = self._find(labels)
+            if not keys:
                 continue
             meta, broken = each.pod.metadata, []
-            for budget in budgets:
+            for key in keys:
+                budget = self._by_key[key]
                 if meta.name not in budget.disrupted:
-                    spent = charged[budget.key] = charged.get(budget.key, 0) + 1
+                    spent = charged[key] = charged.get(key, 0) + 1
                     if spent > budget.allowed:
-                        broken.append(budget.key)
+                        broken.append(key)
             if broken:
                 violated[meta.uid] = tuple(broken)
         return violated
 
-    def _find(self, key: LabelKey) -> list[ParsedBudget]:
+    def _find(self, key: LabelKey) -> list[str]:
         """The budgets that select pods with these labels; pods without labels have none."""
         namespace, items = key
-        labels = dict(items)
-        budgets = self._in.get(namespace, []) if labels else []
+        labels, budgets = dict(items), self._by_key.values() if items else ()
         if len(self._selecting) >= MOST_LABELS:
             self._selecting.clear()
-        found = self._selecting[key] = [each for each in budgets if each.selector.matches(labels)]
+        # Sorted, so that it does not matter in which order they came.
+        found = self._selecting[key] = sorted(
+            each.key
+            for each in budgets
+            if each.source.metadata.namespace == namespace and each.selector.matches(labels)
+        )
         return found
 
 
@@ -92,4 +123,4 @@ def _parse(found: mp.PodDisruptionBudget) -> ParsedBudget | None:
         return None
     status = found.status
     disrupted = frozenset(status.disrupted_pods)
-    return ParsedBudget(found.key, compiled, status.disruptions_allowed, disrupted)
+    return ParsedBudget(found, found.key, compiled, status.disruptions_allowed, disrupted)

@@ -125,16 +125,25 @@ class Cluster:
     def set_budget(self):
         rng = self.rng
         name = rng.choice(APPS)
-        budget = PodDisruptionBudget(
+        known = self.budgets.pop(name, None)
+        if known is not None and rng.random() < 0.2:
+            self.observe(Deleted(known))
+            return
+        selected = {"app": name if rng.random() < 0.8 else rng.choice(APPS)}
+        disrupted = rng.sample(sorted(pod.name for pod in self.pods.values()), 2)
+        budget = self.budgets[name] = PodDisruptionBudget(
             metadata=ObjectMeta(name=name, namespace="default"),
-            spec=PodDisruptionBudgetSpec(selector=LabelSelector(match_labels={"app": name})),
-            status=PodDisruptionBudgetStatus(disruptions_allowed=rng.randrange(3)),
+            spec=PodDisruptionBudgetSpec(selector=LabelSelector(match_labels=selected)),
+            status=PodDisruptionBudgetStatus(
+                disruptions_allowed=rng.randrange(3),
+                disrupted_pods=dict.fromkeys(disrupted, "") if rng.random() < 0.3 else {},
+            ),
         )
         self.observe(Updated(budget))
 
     def step(self):
-        steps = [self.run_pod] * 4 + [self.end_pod] * 4 + [self.start_pod, self.nominate]
-        self.rng.choice([*steps, self.set_node, self.set_budget])()
+        steps = [self.run_pod] * 4 + [self.end_pod] * 4 + [self.set_budget] * 2
+        self.rng.choice([*steps, self.start_pod, self.nominate, self.set_node])()
 
     def preemptor(self):
         rng = self.rng

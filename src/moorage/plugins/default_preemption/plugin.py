@@ -120,10 +120,10 @@ class DefaultPreemption:
         rows = cached.potential_rows(failure)
         if not len(rows):
             return self._no_candidate(state, Counter())
-        key, budgets = failure.what_if.key, self._cache.budgets(state.cluster)
-        stamp = None if key is None else (key, budgets)
+        budgets = self._cache.budgets(state.cluster)
         # The results of earlier attempts that still hold.
-        results = cached.refresh(stamp, state.table.row_of.get(failure.nominated))
+        own = state.table.row_of.get(failure.nominated)
+        results = cached.refresh(failure.what_if.key, budgets, own)
         start = failure.random.randrange(len(rows))
         found = self._search(state, pod, failure, cached.visited_from(start), results, budgets)
         if found.best is None:

@@ -176,7 +176,8 @@ class TemplateResults:
     """The cached results of one template.
 
     Where all filters depend on a node and its pods only, a row is tried again when its pods or its
-    nominated pods change. Otherwise any change drops all results; the stamp of the rejection tells.
+    nominated pods change, or a disruption budget of its pods. Otherwise any change drops all
+    results; the stamp of the rejection tells.
     """
 
     def __init__(self, cluster: mp.Cluster) -> None:
@@ -185,6 +186,7 @@ class TemplateResults:
         self._pods = mp.Cursor(cluster.table.changes)
         self._nominations = mp.Cursor(cluster.nomination_changes)
         self._stamp: Hashable = None
+        self._budgets: Budgets | None = None
         self._reasons: mp.RejectionCounts | None = None
         self._version = (0, 0)
         # The rows where preemption may help, and the same twice in a row.
@@ -193,7 +195,7 @@ class TemplateResults:
         # A row whose result holds for one pod only: it is that pod's nominated node.
         self._own: int | None = None
 
-    def refresh(self, stamp: Hashable, own: int | None) -> DryRunResults:
+    def refresh(self, stamp: Hashable, budgets: Budgets, own: int | None) -> DryRunResults:
         """Drop what may have changed: everything if the stamp differs or is None."""
         pods, nominations = self._pods.take(), self._nominations.take()
         capacity = self.cluster.table.capacity
@@ -210,8 +212,11 @@ class TemplateResults:
                 changed.add(self._own)
             if own is not None:
                 changed.add(own)
+            if budgets is not self._budgets and self._budgets is not None:
+                for budget in budgets.changed_since(self._budgets):
+                    changed |= budget.rows(self.cluster.table)
             self.results.forget(changed)
-        self._stamp, self._own = stamp, own
+        self._stamp, self._budgets, self._own = stamp, budgets, own
         return self.results
 
     def potential_rows(self, failure: mp.NoFeasibleNode) -> mp.RowArray:
@@ -254,8 +259,10 @@ class PreemptionCache:
         """The disruption budgets as they are now."""
         version = cluster.version_of(mp.PodDisruptionBudget)
         known = self._budgets
-        if known is None or known[0] is not cluster or known[1] != version:
+        if known is None or known[0] is not cluster:
             known = self._budgets = (cluster, version, Budgets(cluster))
+        elif known[1] != version:
+            known = self._budgets = (cluster, version, Budgets(cluster, known[2]))
         return known[2]
 
     def sorted_pods(self, table: mp.NodeTable) -> SortedPods:
