@@ -66,6 +66,25 @@ def test_a_column_of_objects():
     assert table.info(table.row_of["a"])[TIERS] == ("rank",)
 
 
+@pytest.mark.parametrize("count", [1, 2, 5])
+def test_rows_that_are_read_together_hold_what_they_hold_one_by_one(count):
+    nodes = [ranked(f"n{i}", i) for i in range(count)]
+    table, other = make_table(nodes), make_table([])
+    assert other[TIERS].tolist() == [()] * other.capacity
+    for node in nodes:
+        other.set_node(node)
+    for table_row, other_row in ((table.row_of[n.name], other.row_of[n.name]) for n in nodes):
+        assert table[TIERS][table_row] == other[TIERS][other_row] == ("rank",)
+
+
+def test_a_value_that_the_column_cannot_hold_fails_only_its_row():
+    table = make_table([ranked("good", 1), ranked("large", 1 << 70)])
+    good, large = (table.info(table.row_of[name]) for name in ("good", "large"))
+    assert good[RANK] == 1
+    with pytest.raises(Exception, match="column rank: node large"):
+        large[RANK]
+
+
 def test_a_node_that_cannot_be_read_fails_only_reads_of_its_row():
     table = make_table([ranked("good", 1), ranked("bad", "high")])
     with pytest.raises(Exception, match="column rank: node bad: invalid literal"):

@@ -7,7 +7,7 @@ error is raised again when that row is read, and for no other row.
 A `UsageColumn` follows from the node and its pods, so it also changes when pods come and go.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import repeat
 from typing import TYPE_CHECKING, Any
@@ -70,6 +70,17 @@ class ColumnValues:
 
     def _error(self, row: int) -> ColumnError:
         return ColumnError(f"column {self._column.name}: {self._errors[row]}")
+
+    def read(self, nodes: Sequence[Node | None]) -> None:
+        """Read the first rows, all together: row by row takes three times as long."""
+        column, count = self._column, len(nodes)
+        read, default = column.read, column.default
+        try:
+            values = [default if node is None else read(node) for node in nodes]
+            self._values[:count] = np.fromiter(values, dtype=column.dtype, count=count)
+        except PLUGIN_EXCEPTIONS:  # Find out which rows cannot be read.
+            for row, node in enumerate(nodes):
+                self.set(row, node)
 
     def set(self, row: int, node: Node | None) -> None:
         """Read a row again."""

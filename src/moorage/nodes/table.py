@@ -152,9 +152,7 @@ class NodeTable(Rows):
         values = self._columns.get(column)
         if values is None:
             values = self._columns[column] = ColumnValues(column, self.capacity)
-            for row, node in enumerate(self.nodes):
-                if node is not None:
-                    values.set(row, node)
+            values.read(self.nodes)
         return values
 
     def usage_column(self, column: UsageColumn) -> NDArray[Any]:
