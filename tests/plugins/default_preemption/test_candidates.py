@@ -97,10 +97,15 @@ def test_results_of_a_block_and_of_single_rows_are_compared(few, monkeypatch):
     assert results.ranks.tolist() == [2, 1, 0, 2]
 
 
+@pytest.mark.parametrize("harmful_share", [0.0, 0.1, 0.5, 0.95, 1.0])
 @pytest.mark.parametrize("seed", range(20))
-def test_the_search_ends_when_there_are_enough_candidates(seed):
+def test_the_search_ends_when_there_are_enough_candidates(seed, harmful_share):
     rng, results = random.Random(seed), DryRunResults(400)
     outcomes = [random_candidate(rng) if rng.random() < 0.3 else NO for _ in range(400)]
+    for i, each in enumerate(outcomes):
+        if isinstance(each, mp.Candidate):
+            violations = rng.choice((1, 2)) if rng.random() < harmful_share else 0
+            outcomes[i] = structs.replace(each, violations=violations)
     rows, needed = np.array(rng.sample(range(400), 300)), rng.choice((1, 5, 40, 300))
 
     def dry_run(untried):

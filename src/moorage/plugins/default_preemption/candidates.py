@@ -51,22 +51,31 @@ class Found:
     Most often only the best of them is read, so the others are looked for when they are.
     """
 
-    __slots__ = ("_most", "_ranks", "_visited", "best")
+    __slots__ = ("_harmful", "_most", "_ranks", "_visited", "best", "rank")
 
-    def __init__(self, visited: mp.RowArray, ranks: Ints, most: int, best: int) -> None:
+    def __init__(
+        self, visited: mp.RowArray, ranks: Ints, most: int, best: int, harmful: int
+    ) -> None:
         self._visited = visited
         self._ranks = ranks
         self._most = most
+        # From which rank on candidates violate budgets.
+        self._harmful = harmful
         # The row of the first candidate of the best rank; None if there is no candidate. It is the
         # best of all rows, unless there are enough candidates before it.
         self.best: int | None = None
         if best >= most > 0 and np.count_nonzero(ranks[:best] < REJECTED) >= most:
             best = self._helps().item(int(self.ranks.argmin()))
-        if len(ranks) and ranks.item(best) < REJECTED:
+        self.rank = ranks.item(best) if len(ranks) else REJECTED
+        if self.rank < REJECTED:
             self.best = visited.item(best)
 
     def _helps(self) -> mp.RowArray:
-        return (self._ranks < REJECTED).nonzero()[0][: self._most]
+        helps = (self._ranks < REJECTED).nonzero()[0][: self._most]
+        if self._harmful == REJECTED:
+            return helps
+        violates = self._ranks[helps] >= self._harmful
+        return np.concatenate((helps[~violates], helps[violates]))
 
     @property
     def rows(self) -> mp.RowArray:
@@ -93,17 +102,18 @@ def find(
             dry_run(visited[ranks == UNTRIED])
             ranks = results.ranks.take(visited)
             best = int(ranks.argmin())
-        most = needed
-        if results.has_harmful:
+        harmful = results.harmful if results.has_harmful else REJECTED
+        found = Found(visited, ranks, needed, best, harmful)
+        is_enough = int(np.count_nonzero(ranks < REJECTED)) >= needed
+        if is_enough and harmful < REJECTED and (found.rank >= harmful or not needed):
+            # All of these violate budgets: the search goes on to a candidate that does not.
             helps = (ranks < REJECTED).nonzero()[0]
-            violates = ranks[helps] >= results.harmful
+            violates = ranks[helps] >= harmful
             helps, is_enough = _harmless_first(helps, violates, needed)
             visited, ranks, most = visited[helps], ranks[helps], len(helps)
-            best = int(ranks.argmin()) if most else 0
-        else:
-            is_enough = int(np.count_nonzero(ranks < REJECTED)) >= needed
+            found = Found(visited, ranks, most, int(ranks.argmin()) if most else 0, harmful)
         if is_enough or size >= len(rows):
-            return Found(visited, ranks, most, best)
+            return found
         size *= 3
 
 
