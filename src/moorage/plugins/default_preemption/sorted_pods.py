@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from functools import lru_cache
 from itertools import chain
-from operator import attrgetter
 from typing import TypeVar
 
 import numpy as np
@@ -26,10 +25,6 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 NOT_STARTED = math.inf
-# Of pods with their usage.
-PRIORITY = attrgetter("pod.spec.priority")
-START_TIME = attrgetter("pod.status.start_time")
-USAGE = attrgetter("usage")
 # Above so many distinct usages everything is read again, which drops those of deleted pods.
 MOST_USAGES = 20_000
 
@@ -97,9 +92,11 @@ class SortedPods:
             self.priorities = np.pad(self.priorities, ((0, 0), (0, more)))
             self.started_at = np.pad(self.started_at, ((0, 0), (0, more)))
         every = [*chain.from_iterable(map(dict.values, placed))]
-        priorities = np.array(_of_each(PRIORITY, every, lambda at: at or 0), dtype=np.int64)
-        started_at = np.array(_of_each(START_TIME, every, instant), dtype=np.float64)
-        numbers = np.array(_of_each(USAGE, every, self.usages.number), dtype=np.int64)
+        pods, usages = [each.pod for each in every], [each.usage for each in every]
+        times = [pod.status.start_time for pod in pods]
+        priorities = np.array([pod.spec.priority or 0 for pod in pods], dtype=np.int64)
+        started_at = np.array(_of_each(times, instant), dtype=np.float64)
+        numbers = np.array(_of_each(usages, self.usages.number), dtype=np.int64)
         ends = lengths.cumsum()
         # The sort is stable, so pods that are equal stay in the order in which they came.
         order = np.lexsort((started_at, -priorities, np.repeat(ends, lengths)))
@@ -115,10 +112,7 @@ class SortedPods:
         self._stale[rows] = False
 
 
-def _of_each(
-    field: Callable[[mp.Placed], T], placed: list[mp.Placed], function: Callable[[T], R]
-) -> list[R]:
-    """The function of a field of every pod, called once for each value."""
-    values = [*map(field, placed)]
+def _of_each(values: list[T], function: Callable[[T], R]) -> list[R]:
+    """The function of every value, called once for equal ones."""
     known = {value: function(value) for value in dict.fromkeys(values)}
     return [*map(known.__getitem__, values)]
