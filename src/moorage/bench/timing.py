@@ -44,6 +44,7 @@ NOW = 0.0
 DONE = Done()
 ALLOCATED_AT = "2026-01-01T00:00:00Z"
 TERMINATING = {"deletion_timestamp": "2026-01-01T00:00:30Z"}
+NOTHING: dict[str, str] = {}
 
 T = TypeVar("T", bound=KubeObject)
 FACTS_KEPT = 1000
@@ -125,14 +126,18 @@ class InstantCluster:
             case DeletePod(pod=ref):
                 self.evicted += 1
                 # It stays terminating, as time does not advance.
-                pod = self._pods[ref.uid]
-                self._show(replace(pod, metadata=replace(pod.metadata, **TERMINATING)))
+                self._show(self._pods[ref.uid], TERMINATING)
             case PatchVolume() as patch:
                 self._bind_volume(patch)
 
-    def _show(self, pod: Pod, **changes: Any) -> None:
-        pod = self._pods[pod.metadata.uid] = self._written(pod, **changes)
-        self._perform(self.scheduler.observe(Updated(pod), NOW))
+    def _show(self, pod: Pod, of_metadata: dict[str, str] = NOTHING, **changes: Any) -> None:
+        """Write a pod with some changes, and show it to the scheduler."""
+        self._version += 1
+        meta = replace(pod.metadata, resource_version=str(self._version), **of_metadata)
+        pod = self._pods[meta.uid] = replace(pod, metadata=meta, **changes)
+        caused = self.scheduler.observe(Updated(pod), NOW)
+        if caused:
+            self._perform(caused)
 
     def _reserve_claim(self, ticket: Ticket, request: ReserveResourceClaim) -> None:
         """Write a device claim, and show it after the request has ended."""
