@@ -22,7 +22,7 @@ RECORDED = {
     "own-template": 363,
     "anti-affinity": 221,
     "zone-spread": 235,
-    "preemption": 881,
+    "preemption": 844,
 }
 MORE = 1.15
 FEW_NODES, MANY_NODES = 200, 800
