@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 import yaml
@@ -22,8 +22,6 @@ MAX_DEPTH = 100
 """Far above any real object; it protects recursive functions."""
 MAX_ALIASED = 100_000
 """Nodes that the aliases of one document may add."""
-MAX_BYTES = 2**30
-"""The size of a file: a dump of 100,000 nodes and pods has about 200 MB."""
 MAX_SETTINGS_BYTES = 2**24
 """The size of a file with settings: a configuration, a kubeconfig."""
 
@@ -54,12 +52,10 @@ class YamlDocument(NamedTuple):
     repeated: list[RepeatedKey]
 
 
-def read_file(file: Path | IO[bytes], limit: int = MAX_BYTES) -> bytes:
+def read_file(file: Path, limit: int) -> bytes:
     """The content of a file; raises OSError, or DocumentError if it is larger than the limit."""
-    if isinstance(file, Path):
-        with file.open("rb") as opened:
-            return read_file(opened, limit)
-    content = file.read(limit + 1)
+    with file.open("rb") as opened:
+        content = opened.read(limit + 1)
     if len(content) > limit:
         raise DocumentError(f"is larger than {limit >> 20} MiB")
     return content

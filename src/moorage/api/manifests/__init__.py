@@ -7,7 +7,8 @@ Objects are validated once, here; all other code trusts them. `defaults` adds la
 server would. Kinds that no scheduler reads are counted and skipped.
 
     loading.py    paths or dicts in, objects out
-    parsing.py    files, folders and standard input -> JSON or YAML documents
+    parsing.py    files, folders and standard input -> text; YAML documents
+    json_parts.py JSON documents and the items of lists, without the whole text in memory
     reading.py    documents, and lists of them -> validated objects
     strict.py     unknown fields
     checks.py     unknown fields and rules of validity, once per equal spec

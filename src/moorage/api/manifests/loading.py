@@ -1,6 +1,5 @@
 """Paths or dicts in, objects out."""
 
-import codecs
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
@@ -13,6 +12,8 @@ from moorage import garbage
 from moorage.api.kinds import READ
 from moorage.api.manifests import parsing
 from moorage.api.manifests.errors import Origin
+from moorage.api.manifests.json_parts import JsonList, JsonSyntaxError, json_documents
+from moorage.api.manifests.parsing import InputText
 from moorage.api.manifests.reading import (
     DocumentReader,
     Manifest,
@@ -76,14 +77,16 @@ def documents(
     `suspect` is called with a line for each duplicate key.
     """
     found: list[tuple[str, Any]] = []
-    for source, data in parsing.contents(path):
-        text = _utf8(source, data)
+    for text in parsing.contents(path):
+        source = text.source
 
         def duplicate(line: int, name: str, source: str = source) -> None:
             suspect(f'{source}, line {line}: duplicate field "{name}"')
 
         try:
-            every = enumerate(parsing.yaml_documents(source, text.decode(), duplicate), 1)
+            whole = text.whole()
+            assert whole is not None, "nothing of it was consumed"
+            every = enumerate(parsing.yaml_documents(source, whole.decode(), duplicate), 1)
             found += [(str(Origin(source, n)), each) for n, each in every if each is not None]
         except (UnicodeDecodeError, RecursionError):
             raise ManifestError(f"{source}: is not text; expected YAML or JSON") from None
@@ -97,8 +100,8 @@ def _read_all(
     with garbage.not_collected():
         for path in paths:
             try:
-                for source, data in parsing.contents(path, fetch):
-                    _read_file(reader, source, data, in_folder=source != str(path))
+                for text in parsing.contents(path, fetch):
+                    _read_file(reader, text, in_folder=text.source != str(path))
             except ManifestError as error:
                 reader.problems += error.problems
     if reader.problems:
@@ -120,72 +123,64 @@ def _render_first(paths: Iterable[str | Path], problems: Iterable[str]) -> Itera
             )
 
 
-def _read_file(reader: DocumentReader, source: str, data: bytes, *, in_folder: bool) -> None:
+def _read_file(reader: DocumentReader, text: InputText, *, in_folder: bool) -> None:
     """Read one file; its errors are problems of the reader, so that other files are read, too."""
     documents = 0
     try:
-        text = _utf8(source, data)
-        if text.startswith(b"{") and reader.read_list(Origin(source, 1), text):
-            return
-        for origin, document in _documents(reader, source, text):
+        for origin, document in _documents(reader, text):
             documents += 1
             try:
                 if in_folder and _is_no_manifest(document):
                     note = "not a manifest, because it has neither apiVersion nor kind: skipped"
-                    reader.manifest.notes.append(f"{source}: {note}")
+                    reader.manifest.notes.append(f"{text.source}: {note}")
                     return
-                if isinstance(document, Raw):
-                    reader.read_raw(origin, document)
-                else:
-                    reader.read(origin, document)
+                reader.read_kept(origin, document)
             except ManifestError as error:
                 reader.problems += error.problems
     except ManifestError as error:
         reader.problems += error.problems
     except UnicodeDecodeError:
-        reader.problems.append(f"{source}: is not text; expected YAML or JSON")
+        reader.problems.append(f"{text.source}: is not text; expected YAML or JSON")
     except RecursionError:
-        reader.problems.append(f"{source}: is nested too deeply")
+        reader.problems.append(f"{text.source}: is nested too deeply")
     else:
         if not documents and not in_folder:
-            reader.problems.append(f"{source}: holds no objects")
+            reader.problems.append(f"{text.source}: holds no objects")
 
 
-def _utf8(source: str, data: bytes) -> bytes:
-    """The text as UTF-8 without a mark; Windows tools write UTF-16 with one."""
-    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        return data.decode("utf-16").encode()
-    if b"\0" in data:
-        raise ManifestError(f"{source}: is a binary file; expected YAML or JSON")
-    return data.removeprefix(codecs.BOM_UTF8)
-
-
-def _documents(
-    reader: DocumentReader, source: str, data: bytes
-) -> Iterator[tuple[Origin, Raw | Any]]:
-    """The documents of a file: JSON as text, YAML as plain data."""
+def _documents(reader: DocumentReader, text: InputText) -> Iterator[tuple[Origin, Any]]:
+    """The documents of a file: JSON as what the reader keeps of it, YAML as plain data."""
+    source = text.source
     is_json = source.endswith((".json", ".jsonl", ".ndjson"))
-    if is_json or re.match(rb"\s*[{[]", data):  # JSON is parsed a hundred times faster than YAML.
+    text.read_more()
+    # JSON is parsed a hundred times faster than YAML.
+    if is_json or re.match(rb"\s*[{[]", text.unread):
         try:
-            raws = parsing.json_documents(source, data)
-        except parsing.JsonSyntaxError:
-            if is_json:
+            # All of a file before the first is read: it may turn out to be YAML.
+            found = list(json_documents(text, reader.keep))
+        except JsonSyntaxError:
+            if is_json or (whole := text.whole()) is None:
                 raise
         else:
-            yield from ((Origin(source, number), raw) for number, raw in enumerate(raws, 1))
+            yield from ((Origin(source, number), each) for number, each in enumerate(found, 1))
             return
+    else:
+        whole = text.whole()
+        assert whole is not None, "nothing of it was consumed"
 
     def duplicate(line: int, name: str) -> None:
         reader.suspect(f'{source}, line {line}: duplicate field "{name}"')
 
-    every = parsing.yaml_documents(source, data.decode(), duplicate)
+    every = parsing.yaml_documents(source, whole.decode(), duplicate)
     for number, document in enumerate(every, 1):
         if document is not None:
             yield Origin(source, number), document
 
 
-def _is_no_manifest(document: Raw | Any) -> bool:
+def _is_no_manifest(document: Any) -> bool:
     """Whether a document states neither version nor kind: values of a chart, a dashboard."""
+    if isinstance(document, KubeObject | JsonList):
+        return False
     if isinstance(document, Raw):
         try:
             document = _STATED.decode(document)

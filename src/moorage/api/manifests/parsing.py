@@ -1,13 +1,11 @@
-"""Files, folders and standard input -> JSON or YAML documents, not yet decoded as objects."""
+"""Files, folders and standard input -> their text; YAML -> documents as plain data."""
 
-import re
+import codecs
+import io
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Any
-
-import msgspec
-from msgspec import Raw
 
 from moorage.api import documents
 from moorage.api.documents import DocumentError
@@ -22,7 +20,12 @@ TEMPLATE = (
     "`helm template`, and read the result"
 )
 
-_RAW = msgspec.json.Decoder(Raw)
+MAX_BYTES = 2**30
+"""The most text in memory: a YAML file, or a JSON document that is not a list."""
+MAX_DUMP_BYTES = 2**34
+"""The size of a file that is read in parts: of 1,000,000 pods, kubectl prints 9 GB."""
+MAX_KEPT_BYTES = 2**26
+"""A larger text that begins as JSON is not read again as YAML, which would take minutes."""
 
 
 def is_url(path: str | Path) -> bool:
@@ -30,64 +33,100 @@ def is_url(path: str | Path) -> bool:
     return str(path).startswith(("http://", "https://"))
 
 
-def contents(path: str | Path, fetch: Fetch | None = None) -> Iterator[tuple[str, bytes]]:
-    """Every file at this path or below it: its name in error messages, and its content.
+class InputText:
+    """The text of a file, as UTF-8 without a mark; it is read in parts."""
+
+    part_bytes = 2**20
+
+    def __init__(self, source: str, file: IO[bytes]) -> None:
+        self.source = source
+        self.unread = b""
+        self.line = 1  # Where `unread` begins.
+        self.is_at_end = False
+        self._file = file
+        self._bytes = 0
+        self._consumed: list[bytes] | None = []
+
+    def read_more(self) -> bool:
+        """Add to the unread text; False at the end of the file."""
+        is_first = not self._bytes
+        read = self._read(max(self.part_bytes, len(self.unread)))
+        if is_first and read.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+            # Windows tools write UTF-16.
+            while part := self._read(self.part_bytes):
+                read += part
+                self._check(len(read), MAX_BYTES)
+            self.unread = read.decode("utf-16").encode()
+            return True
+        if b"\0" in read:
+            raise ManifestError(f"{self.source}: is a binary file; expected YAML or JSON")
+        self.unread += read.removeprefix(codecs.BOM_UTF8) if is_first else read
+        self._check(len(self.unread), MAX_BYTES)
+        self._check(self._bytes, MAX_DUMP_BYTES)
+        return bool(read)
+
+    def _read(self, size: int) -> bytes:
+        try:
+            read = self._file.read(size)
+        except OSError as error:
+            raise ManifestError(f"{self.source}: {error.strerror or error}") from None
+        self._bytes += len(read)
+        self.is_at_end = len(read) < size
+        return read
+
+    def _check(self, size: int, limit: int) -> None:
+        if size > limit:
+            raise ManifestError(f"{self.source}: is larger than {limit >> 20} MiB")
+
+    def consume(self, size: int) -> None:
+        """Go on behind so many bytes of the unread text."""
+        self.line += self.unread.count(b"\n", 0, size)
+        if self._bytes > MAX_KEPT_BYTES:
+            self._consumed = None
+        if self._consumed is not None:
+            self._consumed.append(self.unread[:size])
+        self.unread = self.unread[size:]
+
+    def whole(self) -> bytes | None:
+        """All of the text; None if too much of it is consumed."""
+        if self._consumed is None:
+            return None
+        while self.read_more():
+            pass
+        return b"".join((*self._consumed, self.unread))
+
+
+def contents(path: str | Path, fetch: Fetch | None = None) -> Iterator[InputText]:
+    """Every file at this path or below it.
 
     `fetch` reads what is not in the file system: nothing here opens a connection.
     """
     if fetch is not None and is_url(path):
-        yield str(path), fetch(str(path))
+        yield InputText(str(path), io.BytesIO(fetch(str(path))))
         return
     if path == STANDARD_INPUT:
-        yield "standard input", _content("standard input", sys.stdin.buffer)
+        yield InputText("standard input", sys.stdin.buffer)
         return
     path = Path(path)
     try:
-        if not path.is_dir():
-            yield str(path), _content(str(path), path)
-            return
-        files = [each for each in sorted(path.rglob("*")) if _is_manifest(each, path)]
-        if not files:
-            raise ManifestError(f"{path}: no {', '.join(SUFFIXES[:3])} files in this folder")
+        files = [path]
+        if path.is_dir():
+            files = [each for each in sorted(path.rglob("*")) if _is_manifest(each, path)]
+            if not files:
+                raise ManifestError(f"{path}: no {', '.join(SUFFIXES[:3])} files in this folder")
         for each in files:
-            yield str(each), _content(str(each), each)
+            with each.open("rb") as file:
+                yield InputText(str(each), file)
     except FileNotFoundError:
         raise ManifestError(f"{path}: no such file or folder") from None
     except OSError as error:
         raise ManifestError(f"{path}: {error.strerror or error}") from None
 
 
-def _content(source: str, file: Path | IO[bytes]) -> bytes:
-    try:
-        return documents.read_file(file)
-    except DocumentError as error:
-        raise ManifestError(f"{source}: {error.problem}") from None
-
-
 def _is_manifest(path: Path, folder: Path) -> bool:
     # Hidden folders contain no manifests: .git, .github, editors' settings.
     hidden = any(part.startswith(".") for part in path.relative_to(folder).parts)
     return path.suffix in SUFFIXES and path.is_file() and not hidden
-
-
-class JsonSyntaxError(ManifestError):
-    """Not JSON; it may still be YAML."""
-
-
-def json_documents(source: str, data: bytes) -> list[Raw]:
-    """The text of each JSON document.
-
-    They stay text, so that each is decoded straight into an object: a dict in between would cost
-    much time and memory in the dump of a large cluster.
-    """
-    try:
-        return _RAW.decode_lines(data)
-    except msgspec.DecodeError as error:
-        at = re.search(r" \(byte (\d+)\)$", str(error))
-        parsed = data[: int(at[1])] if at else data.rstrip()
-        problem = str(error).removeprefix("JSON is malformed: ").removesuffix(at[0] if at else "")
-        line = parsed.count(b"\n") + 1
-        raise JsonSyntaxError(f"{source}, line {line}: is not JSON: {problem}") from None
 
 
 def yaml_documents(

@@ -8,13 +8,14 @@ from functools import cache
 from typing import Any, Literal, TypeVar
 
 import msgspec
-from msgspec import UNSET, Raw, Struct, UnsetType, structs
+from msgspec import UNSET, Raw, structs
 
 from moorage.api import kinds
 from moorage.api.kinds import READ, WORKLOADS, Kind
 from moorage.api.manifests import errors, strict, unread_fields
 from moorage.api.manifests.checks import DocumentChecks, Findings
 from moorage.api.manifests.errors import Origin
+from moorage.api.manifests.json_parts import HEADER, Entry, JsonList
 from moorage.api.manifests.shared_parts import SharedParts
 from moorage.api.manifests.unread_fields import ROLLED_OUT
 from moorage.api.meta import KubeObject
@@ -24,17 +25,7 @@ from moorage.errors import ManifestError
 T = TypeVar("T", bound=KubeObject)
 Validate = Literal["strict", "warn", "ignore"]
 
-
-class _Header(Struct, rename="camel", gc=False):
-    """The fields of a document that state its kind."""
-
-    api_version: str = ""
-    kind: str = ""
-    # Split in the same pass: those of a dump are nearly the whole file.
-    items: list[Raw] | UnsetType | None = UNSET
-
-
-_HEADER = msgspec.json.Decoder(_Header)
+_ROLLED_OUT_STRUCTS = tuple(READ[kind].struct for kind in ROLLED_OUT)
 
 
 @cache
@@ -42,13 +33,16 @@ def _decoder(struct: type[KubeObject]) -> msgspec.json.Decoder[Any]:
     return msgspec.json.Decoder(struct)
 
 
-def _of_kind(raw: Raw, kind: Kind) -> KubeObject | None:
-    """The object, if its text states this kind and is valid."""
+def _of_kind(raw: Raw, known: Kind, api_version: str, kind: str) -> KubeObject | None:
+    """The object, if its text is of this kind and is valid; its list states what it does not."""
     try:
-        obj: KubeObject = _decoder(kind.struct).decode(raw)
-    except msgspec.ValidationError:
+        obj: KubeObject = _decoder(known.struct).decode(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError):
         return None
-    return obj if (obj.kind, obj.api_version) == (kind.name, kind.api_version) else None
+    is_same = (obj.kind or kind) == known.name and (obj.api_version or api_version) == (
+        known.api_version
+    )
+    return obj if is_same else None
 
 
 @dataclass(slots=True)
@@ -133,40 +127,70 @@ class DocumentReader:
         findings = self._checks.of_data(kind, document)
         return self._is_valid(origin, errors.subject(kind, document), findings)
 
-    def read_raw(self, origin: Origin, raw: Raw, api_version: str = "", kind: str = "") -> None:
-        """Read a JSON text; version and kind are those that its list states."""
+    def keep(self, raw: Raw, api_version: str = "", kind: str = "") -> Entry:
+        """What is needed of a JSON text in the end: its object, or the text for checks and errors.
+
+        Version and kind are those that its list states.
+        """
+        obj = self._decoded(raw, api_version, kind)
+        if obj is None or (not obj.uid and self._needs_text(obj)):
+            return raw.copy()
+        return self._parts.share(obj)
+
+    def _decoded(self, raw: Raw, api_version: str, kind: str) -> KubeObject | None:
+        """The object, unless the text has errors or is of no kind that is read."""
         last = self._last_kind
-        if last is not None and (obj := _of_kind(raw, last)) is not None:
-            self._add_decoded(origin, raw, obj, last)
+        if last is not None and (obj := _of_kind(raw, last, api_version, kind)) is not None:
+            return obj
+        try:
+            header = HEADER.decode(raw)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            return None
+        known = kinds.known(header.api_version or api_version, header.kind or kind)
+        if known is None or known is last:
+            return None
+        self._last_kind = known
+        return _of_kind(raw, known, api_version, kind)
+
+    def _needs_text(self, obj: KubeObject) -> bool:
+        """Whether an object that no API server has stored is made with more than its struct."""
+        return self._validate != "ignore" or isinstance(obj, _ROLLED_OUT_STRUCTS)
+
+    def read_kept(
+        self, origin: Origin, document: object, api_version: str = "", kind: str = ""
+    ) -> None:
+        """Read a document or an item: what `keep` returned, a list of that, or plain data."""
+        if isinstance(document, KubeObject):
+            self.add(origin, document, READ[type(document).__name__])
+        elif isinstance(document, Raw):
+            self.read_raw(origin, document, api_version, kind)
+        elif isinstance(document, JsonList):
+            inherited = _item_kind(document.api_version, document.kind)
+            for i, item in enumerate(document.items):
+                self.read_kept(origin.of_item(i), item, *inherited)
+        else:
+            self.read(origin, document, api_version, kind)
+
+    def read_raw(self, origin: Origin, raw: Raw, api_version: str = "", kind: str = "") -> None:
+        """Read a JSON text."""
+        if (obj := self._decoded(raw, api_version, kind)) is not None:
+            self._add_decoded(origin, raw, obj, READ[type(obj).__name__])
             return
         try:
-            header = _HEADER.decode(raw)
+            header = HEADER.decode(raw)
         except msgspec.ValidationError:
             self.read(origin, msgspec.json.decode(raw), api_version, kind)
             return
         api_version, kind = header.api_version or api_version, header.kind or kind
         if kind.endswith("List") and header.items is not UNSET:
-            self._read_raw_items(origin, header.items or [], api_version, kind)
+            inherited = _item_kind(api_version, kind)
+            for i, item in enumerate(header.items or []):
+                self.read_raw(origin.of_item(i), item, *inherited)
         elif known := kinds.known(api_version, kind):
-            try:
-                obj = _decoder(known.struct).decode(raw)
-            except msgspec.ValidationError:
-                obj = _convert(origin, msgspec.json.decode(raw), known)
-            self._last_kind = known
+            obj = _convert(origin, msgspec.json.decode(raw), known)
             self._add_decoded(origin, raw, obj, known)
         else:
             self._skip(origin, msgspec.json.decode(raw), api_version, kind)
-
-    def read_list(self, origin: Origin, text: bytes) -> bool:
-        """Read a JSON text that is one list, in a single pass; False if it is something else."""
-        try:
-            header = _HEADER.decode(text)
-        except msgspec.DecodeError:  # Also of several documents, and of fields with other types.
-            return False
-        if not header.items or not header.kind.endswith("List"):
-            return False
-        self._read_raw_items(origin, header.items, header.api_version, header.kind)
-        return True
 
     def _add_decoded(self, origin: Origin, raw: Raw, obj: KubeObject, kind: Kind) -> None:
         """Check the JSON text of an object, unless an API server stored it, and add the object."""
@@ -180,24 +204,6 @@ class DocumentReader:
             if kind.name in ROLLED_OUT:
                 obj = unread_fields.with_digest(obj, msgspec.json.decode(raw))
         self.add(origin, self._parts.share(obj), kind)
-
-    def _read_raw_items(
-        self, origin: Origin, items: list[Raw], api_version: str, kind: str
-    ) -> None:
-        api_version, kind = _item_kind(api_version, kind)
-        known = kinds.known(api_version, kind)
-        try:
-            objects = list(map(_decoder(known.struct).decode, items)) if known else None
-        except msgspec.ValidationError:
-            objects = None  # At least one item is invalid: read each by itself.
-        checks = self._validate != "ignore" or kind in ROLLED_OUT
-        checks = checks and not all(obj.uid for obj in objects or ())
-        if known and objects is not None and not checks:
-            for i, obj in enumerate(objects):
-                self.add(origin.of_item(i), self._parts.share(obj), known)
-            return
-        for i, raw in enumerate(items):
-            self.read_raw(origin.of_item(i), raw, api_version, kind)
 
     def read(self, origin: Origin, document: object, api_version: str = "", kind: str = "") -> None:
         """Read a parsed document, which may be a list of others."""
@@ -284,9 +290,9 @@ class WholeDocumentReader(DocumentReader):
         super().__init__(validate)
         self.found: list[tuple[str, dict[str, Any]]] = []
 
-    def read_list(self, origin: Origin, text: bytes) -> bool:
-        """Read no list at once: all fields of its items are kept."""
-        return False
+    def keep(self, raw: Raw, api_version: str = "", kind: str = "") -> Entry:
+        """The text: all fields are needed."""
+        return raw.copy()
 
     def read_raw(self, origin: Origin, raw: Raw, api_version: str = "", kind: str = "") -> None:
         """Read a JSON text."""

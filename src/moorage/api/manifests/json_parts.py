@@ -1,0 +1,186 @@
+"""JSON texts, read in parts: one document after another, and the items of a list like that.
+
+A dump is one list with up to gigabytes of items. Its text is never in memory as a whole: a part
+ends before what looks like the start of another item, and only if it decodes as whole values, so a
+wrong guess is never believed. If it does not, a shorter part is tried, and at last the first value
+alone. The errors are those of decoding the whole text.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import msgspec
+from msgspec import UNSET, Raw, Struct, UnsetType
+
+from moorage.api.manifests.parsing import InputText
+from moorage.api.meta import KubeObject
+from moorage.errors import ManifestError
+
+Entry = KubeObject | Raw
+"""A document or an item: its object, or its text."""
+Keep = Callable[[Raw, str, str], Entry]
+"""What to keep of a text; the version and kind are those of its list, as far as they are known."""
+
+
+class JsonList(NamedTuple):
+    """A document that is a list of objects, such as a `List` or a `PodList`."""
+
+    api_version: str
+    kind: str
+    items: list[Entry]
+
+
+class JsonSyntaxError(ManifestError):
+    """Not JSON; it may still be YAML."""
+
+
+class Header(Struct, rename="camel", gc=False):
+    """The fields of a document that state its kind."""
+
+    api_version: str = ""
+    kind: str = ""
+    items: list[Raw] | UnsetType | None = UNSET
+
+
+HEADER = msgspec.json.Decoder(Header)
+_VALUE = msgspec.json.Decoder(Raw)
+_VALUES = msgspec.json.Decoder(list[Raw])
+
+_SPACES = b" \t\n\r"
+_SPACE = re.compile(rb"[ \t\n\r]*")
+_ITEMS = re.compile(rb'"items"[ \t\n\r]*:[ \t\n\r]*\[')
+# The first bytes of an object, and the space before it: in one file most objects begin alike.
+_START = re.compile(rb'[ \t\n\r]*\{[ \t\n\r]*"[^"\\]*"')
+_BYTE = re.compile(r" \(byte (\d+)\)$")
+_TRAILING = re.compile(r"trailing characters \(byte (\d+)\)$")  # Of them the second.
+# The longest token that may be malformed only because the rest of it is not read yet.
+_TOKEN_BYTES = 64
+
+
+def json_documents(text: InputText, keep: Keep) -> Iterator[Entry | JsonList]:
+    """All documents; raises JsonSyntaxError."""
+    while _starts(text):
+        if prefix := _list_prefix(text.unread):
+            yield _list(text, prefix, keep)
+        elif values := _values(text, in_list=False):
+            yield from [keep(raw, "", "") for raw in values]
+        else:
+            _need_more(text, b"")
+
+
+def _starts(text: InputText) -> bool:
+    """Whether anything but space follows."""
+    while _after_space(text) == len(text.unread):
+        if not text.read_more():
+            return False
+    return True
+
+
+def _after_space(text: InputText) -> int:
+    space = _SPACE.match(text.unread)
+    assert space is not None, "it matches nothing, too"
+    return space.end()
+
+
+def _list_prefix(unread: bytes) -> bytes:
+    """The text of a document up to its items; empty if they are not a list, or not found."""
+    if not (found := _ITEMS.search(unread)):
+        return b""
+    prefix = unread[: found.end()]
+    try:
+        header = HEADER.decode(prefix + b"]}")  # Fails if these are items of something inside.
+    except msgspec.DecodeError:
+        return b""
+    return prefix if header.items == [] else b""
+
+
+def _list(text: InputText, prefix: bytes, keep: Keep) -> Entry | JsonList:
+    header = HEADER.decode(prefix + b"]}")
+    version, kind = header.api_version, header.kind.removesuffix("List")
+    if not kind:  # Items of a List state their kind themselves.
+        version = ""
+    text.consume(len(prefix))
+    found: list[Entry] = []
+    before = prefix  # What could stand before the unread text, for the errors.
+    while _starts(text) and not text.unread.startswith(b"]", _after_space(text)):
+        if found:
+            if text.unread[:1] != b",":
+                _need_more(text, prefix + b"0")
+                continue
+            text.consume(1)
+            before = prefix + b"0,"
+        while not (values := _values(text, in_list=True)):
+            _need_more(text, before)
+        found += [keep(raw, version, kind) for raw in values]
+    before = prefix + b"0" if found else prefix
+    while (end := _first_end(text, before)) is None:
+        _need_more(text, before)
+    rest = text.unread[:end]
+    text.consume(end)
+    try:
+        whole = HEADER.decode(prefix + b"0" + rest)
+    except msgspec.DecodeError:
+        return Raw(prefix + rest)
+    items = [bytes(each) for each in whole.items or ()]
+    if items != [b"0"] or not whole.kind.endswith("List"):
+        return Raw(prefix + rest)  # No list, or its items stand there again: the last ones count.
+    stated = (header.api_version or whole.api_version, header.kind or whole.kind)
+    if stated != (whole.api_version, whole.kind):
+        raise ManifestError(f"{text.source}: apiVersion or kind of a list stands there twice")
+    return JsonList(whole.api_version, whole.kind, found)
+
+
+def _values(text: InputText, *, in_list: bool) -> list[Raw]:
+    """The next values, up to what looks like the start of one more; empty if none is complete."""
+    unread = text.unread
+    if start := _START.match(unread):
+        next_start = b"," + start[0] if in_list else start[0]
+        end = unread.rfind(next_start, start.end())
+        while end > 0:
+            try:
+                values = _decode_values(unread[:end], in_list=in_list)
+            except msgspec.DecodeError:
+                end = unread.rfind(next_start, start.end(), end // 2)
+            else:
+                text.consume(end)
+                return values
+    if first_end := _first_end(text, b""):
+        value = _VALUE.decode(unread[:first_end])
+        text.consume(first_end)
+        return [value]
+    return []
+
+
+def _decode_values(part: bytes, *, in_list: bool) -> list[Raw]:
+    return _VALUES.decode(b"[%b]" % part) if in_list else _VALUE.decode_lines(part)
+
+
+def _first_end(text: InputText, before: bytes) -> int | None:
+    """Where the first value ends; None if that is not read yet, or the value is malformed."""
+    data = before + text.unread
+    try:
+        _VALUE.decode(data)
+    except msgspec.DecodeError as error:
+        at = _TRAILING.search(str(error))
+        return int(at[1]) - 1 - len(before) if at else None
+    # A number may go on.
+    return len(text.unread.rstrip(_SPACES)) if text.is_at_end else None
+
+
+def _need_more(text: InputText, before: bytes) -> None:
+    """Read more of a text that goes on; raise the error of one that is malformed."""
+    data = before + text.unread
+    try:
+        _VALUE.decode_lines(data)
+    except msgspec.DecodeError as error:
+        at = _BYTE.search(str(error))
+        position = len(data.rstrip()) if at is None else int(at[1])
+        is_malformed = at is not None and position < len(data) - _TOKEN_BYTES
+        if is_malformed or not text.read_more():
+            problem = str(error).removeprefix("JSON is malformed: ")
+            problem = problem.removesuffix(at[0] if at else "")
+            line = text.line + data[len(before) : position].count(b"\n")
+            raise JsonSyntaxError(f"{text.source}, line {line}: is not JSON: {problem}") from None
+    else:
+        text.read_more()
