@@ -37,7 +37,7 @@ class SharedParts:
         # By type, because empty parts of all types have the same content.
         self._specs: dict[bytes, PodSpec] = {}
         self._statuses: dict[bytes, PodStatus] = {}
-        self._conditions: dict[bytes, Condition] = {}
+        self._conditions: dict[Condition, Condition] = {}
         self._tuples: dict[bytes, Any] = {}
         self._texts: dict[str | None, Any] = {}
         # What the last pod had, for the next one of its workload: comparing is quicker than
@@ -56,13 +56,14 @@ class SharedParts:
             pod.api_version,
             pod.kind,
             meta.namespace,
+            meta.generate_name,
             meta.labels,
             meta.annotations,
             meta.owner_references,
         )
         if same != self._last_same:
             self._last_same = self._tuples.setdefault(_encode(same), same)
-        version, kind, namespace, labels, annotations, owners = self._last_same
+        version, kind, namespace, prefix, labels, annotations, owners = self._last_same
         # Each pod has a node of its own, and volumes with generated names.
         fields = _shared_of_spec(spec)
         if fields != self._last_spec[0]:
@@ -78,6 +79,7 @@ class SharedParts:
             metadata=replace(
                 meta,
                 namespace=namespace,
+                generate_name=prefix,
                 creation_timestamp=first(created_at, created_at),
                 labels=labels,
                 annotations=annotations,
@@ -105,10 +107,9 @@ class SharedParts:
         known, first = self._conditions, self._texts.setdefault
         found = []
         for each in conditions:
-            key = _encode(each)
-            condition = known.get(key)
+            condition = known.get(each)
             if condition is None:
-                condition = known[key] = replace(
+                condition = replace(
                     each,
                     type=first(each.type, each.type),
                     status=first(each.status, each.status),
@@ -116,5 +117,6 @@ class SharedParts:
                         each.last_transition_time, each.last_transition_time
                     ),
                 )
+                known[condition] = condition
             found.append(condition)
         return replace(shared, conditions=tuple(found), start_time=start_time)
