@@ -142,6 +142,7 @@ def test_parts_are_the_documents_of_the_whole(data, part_bytes):
 @example(data=b'{"kind": "List", "items": [{"a": 1}\n,\n', part_bytes=9)
 @example(data=b'{"kind": "List", "items": [{"a": 1}\n,\n]}', part_bytes=9)
 @example(data=b'{"kind": "List", "items": [{"a": 1}] x}', part_bytes=9)
+@example(data=b'{"kind": "List", "items": [{"a": 1}0, 1]}', part_bytes=9)
 @example(data=b'{"kind": "List", "items": [\n\n{"a": 1} {"a": 2}]}', part_bytes=9)
 def test_errors_are_those_of_the_whole(data, part_bytes):
     expected = as_whole(data)
@@ -236,3 +237,23 @@ def test_a_binary_file(monkeypatch):
     text = json.dumps({"kind": "List", "apiVersion": "v1", "items": [pod("a"), pod("b")]})
     with pytest.raises(ManifestError, match=r"^standard input: is a binary file"):
         load(monkeypatch, text.encode() + b"\0")
+
+
+@pytest.mark.parametrize("item", ["1", '"x"', '{"a%d": 1, "b": 2}', '{"a%d": [{"a%d": 1}, 2]}'])
+@pytest.mark.parametrize("form", ['{"kind": "List", "items": [%s]}', "%s"])
+def test_short_values_are_read_many_at_a_time(form, item):
+    """Each part that is consumed copies the unread text, a MiB."""
+    consumed = []
+
+    class Counted(InputText):
+        def consume(self, size):
+            consumed.append(size)
+            super().consume(size)
+
+    items = [item.replace("%d", str(i)) for i in range(1000)]
+    data = form % (", " if "List" in form else "\n").join(items)
+    text = Counted("a.json", io.BytesIO(data.encode()))
+    found = list(json_documents(text, lambda raw, version, kind: raw.copy()))
+    values = found[0].items if "List" in form else found
+    assert [bytes(each).decode().strip() for each in values] == items
+    assert len(consumed) < 80

@@ -2,8 +2,8 @@
 
 A dump is one list with up to gigabytes of items. Its text is never in memory as a whole: a part
 ends before what looks like the start of another item, and only if it decodes as whole values, so a
-wrong guess is never believed. If it does not, a shorter part is tried, and at last the first value
-alone. The errors are those of decoding the whole text.
+wrong guess is never believed. If it does not, a part of half the size is tried, and at last the
+first value alone. The errors are those of decoding the whole text.
 """
 
 import re
@@ -96,6 +96,7 @@ def _list_prefix(unread: bytes) -> bytes:
 
 
 def _list(text: InputText, prefix: bytes, keep: Keep) -> Entry | JsonList:
+    """The document that begins with `prefix`; its text without the items if it is no list."""
     header = HEADER.decode(prefix + b"]}")
     version, kind = header.api_version, header.kind.removesuffix("List")
     if not kind:  # Items of a List state their kind themselves.
@@ -106,24 +107,24 @@ def _list(text: InputText, prefix: bytes, keep: Keep) -> Entry | JsonList:
     while _starts(text) and not text.unread.startswith(b"]", _after_space(text)):
         if found:
             if text.unread[:1] != b",":
-                _need_more(text, prefix + b"0")
+                _need_more(text, prefix + b"{}")
                 continue
             text.consume(1)
-            before = prefix + b"0,"
+            before = prefix + b"{},"
         while not (values := _values(text, in_list=True)):
             _need_more(text, before)
         found += [keep(raw, version, kind) for raw in values]
-    before = prefix + b"0" if found else prefix
+    before = prefix + b"{}" if found else prefix
     while (end := _first_end(text, before)) is None:
         _need_more(text, before)
     rest = text.unread[:end]
     text.consume(end)
     try:
-        whole = HEADER.decode(prefix + b"0" + rest)
+        whole = HEADER.decode(prefix + b"{}" + rest)
     except msgspec.DecodeError:
         return Raw(prefix + rest)
     items = [bytes(each) for each in whole.items or ()]
-    if items != [b"0"] or not whole.kind.endswith("List"):
+    if items != [b"{}"] or not whole.kind.endswith("List"):
         return Raw(prefix + rest)  # No list, or its items stand there again: the last ones count.
     stated = (header.api_version or whole.api_version, header.kind or whole.kind)
     if stated != (whole.api_version, whole.kind):
@@ -132,28 +133,37 @@ def _list(text: InputText, prefix: bytes, keep: Keep) -> Entry | JsonList:
 
 
 def _values(text: InputText, *, in_list: bool) -> list[Raw]:
-    """The next values, up to what looks like the start of one more; empty if none is complete."""
+    """The next values, as many as are found to be complete."""
+    values: list[Raw] = []
+    if start := _START.match(text.unread):
+        border = b"," + start[0] if in_list else start[0]
+        values = _values_before(text, border, start.end(), in_list=in_list)
+    if not values and (end := _first_end(text, b"")):
+        if end < len(text.unread) // 16:  # Many short values, which do not begin alike.
+            values = _values_before(text, b"," if in_list else b"\n", end, in_list=in_list)
+        if not values:
+            values = [_VALUE.decode(text.unread[:end])]
+            text.consume(end)
+    return values
+
+
+def _values_before(text: InputText, border: bytes, first: int, *, in_list: bool) -> list[Raw]:
+    """All values before a border at or behind `first`; empty if all there are inside a value."""
     unread = text.unread
-    if start := _START.match(unread):
-        next_start = b"," + start[0] if in_list else start[0]
-        end = unread.rfind(next_start, start.end())
-        while end > 0:
-            try:
-                values = _decode_values(unread[:end], in_list=in_list)
-            except msgspec.DecodeError:
-                end = unread.rfind(next_start, start.end(), end // 2)
+    end = unread.rfind(border, first)
+    while end > 0:
+        part = memoryview(unread)[:end]
+        try:
+            if in_list:
+                values = _VALUES.decode(b"".join((b"[", part, b"]")))
             else:
-                text.consume(end)
-                return values
-    if first_end := _first_end(text, b""):
-        value = _VALUE.decode(unread[:first_end])
-        text.consume(first_end)
-        return [value]
+                values = _VALUE.decode_lines(part)
+        except msgspec.DecodeError:
+            end = unread.rfind(border, first, end // 2)
+        else:
+            text.consume(end)
+            return values
     return []
-
-
-def _decode_values(part: bytes, *, in_list: bool) -> list[Raw]:
-    return _VALUES.decode(b"[%b]" % part) if in_list else _VALUE.decode_lines(part)
 
 
 def _first_end(text: InputText, before: bytes) -> int | None:

@@ -49,8 +49,11 @@ class InputText:
 
     def read_more(self) -> bool:
         """Add to the unread text; False at the end of the file."""
+        if self.is_at_end:
+            return False
         is_first = not self._bytes
-        read = self._read(max(self.part_bytes, len(self.unread)))
+        size = max(self.part_bytes, len(self.unread))
+        read = self._read(min(size, MAX_BYTES - len(self.unread) + 1))
         if is_first and read.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
             # Windows tools write UTF-16.
             while part := self._read(self.part_bytes):

@@ -156,20 +156,21 @@ class DocumentReader:
         """Whether an object that no API server has stored is made with more than its struct."""
         return self._validate != "ignore" or isinstance(obj, _ROLLED_OUT_STRUCTS)
 
-    def read_kept(
-        self, origin: Origin, document: object, api_version: str = "", kind: str = ""
-    ) -> None:
-        """Read a document or an item: what `keep` returned, a list of that, or plain data."""
-        if isinstance(document, KubeObject):
-            self.add(origin, document, READ[type(document).__name__])
-        elif isinstance(document, Raw):
-            self.read_raw(origin, document, api_version, kind)
-        elif isinstance(document, JsonList):
-            inherited = _item_kind(document.api_version, document.kind)
+    def read_kept(self, origin: Origin, document: object) -> None:
+        """Read a document: what `keep` returned, a list of that, or plain data."""
+        if isinstance(document, JsonList):
+            api_version, kind = _item_kind(document.api_version, document.kind)
             for i, item in enumerate(document.items):
-                self.read_kept(origin.of_item(i), item, *inherited)
+                if isinstance(item, Raw):
+                    self.read_raw(origin.of_item(i), item, api_version, kind)
+                else:
+                    self.add(origin.of_item(i), item, READ[type(item).__name__])
+        elif isinstance(document, Raw):
+            self.read_raw(origin, document)
+        elif isinstance(document, KubeObject):
+            self.add(origin, document, READ[type(document).__name__])
         else:
-            self.read(origin, document, api_version, kind)
+            self.read(origin, document)
 
     def read_raw(self, origin: Origin, raw: Raw, api_version: str = "", kind: str = "") -> None:
         """Read a JSON text."""
