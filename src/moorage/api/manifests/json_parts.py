@@ -1,9 +1,8 @@
 """JSON texts, read in parts: one document after another, and the items of a list like that.
 
-A dump is one list with up to gigabytes of items. Its text is never in memory as a whole: a part
-ends before what looks like the start of another item, and only if it decodes as whole values, so a
-wrong guess is never believed. If it does not, a part of half the size is tried, and at last the
-first value alone. The errors are those of decoding the whole text.
+A dump is one list with up to gigabytes of items. Its text is never in memory as a whole: of a list
+that is longer than the text that was read, the items that are complete are consumed, then more is
+read. The errors are those of decoding the whole text.
 """
 
 import re
@@ -45,15 +44,11 @@ class Header(Struct, rename="camel", gc=False):
 
 HEADER = msgspec.json.Decoder(Header)
 _VALUE = msgspec.json.Decoder(Raw)
-_VALUES = msgspec.json.Decoder(list[Raw])
-
 _SPACES = b" \t\n\r"
 _SPACE = re.compile(rb"[ \t\n\r]*")
 _ITEMS = re.compile(rb'"items"[ \t\n\r]*:[ \t\n\r]*\[')
-# The first bytes of an object, and the space before it: in one file most objects begin alike.
-_START = re.compile(rb'[ \t\n\r]*\{[ \t\n\r]*"[^"\\]*"')
 _BYTE = re.compile(r" \(byte (\d+)\)$")
-_TRAILING = re.compile(r"trailing characters \(byte (\d+)\)$")  # Of them the second.
+_TRAILING = re.compile(r"trailing characters \(byte (\d+)\)$")  # Behind the first of them.
 # The longest token that may be malformed only because the rest of it is not read yet.
 _TOKEN_BYTES = 64
 
@@ -61,10 +56,10 @@ _TOKEN_BYTES = 64
 def json_documents(text: InputText, keep: Keep) -> Iterator[Entry | JsonList]:
     """All documents; raises JsonSyntaxError."""
     while _starts(text):
-        if prefix := _list_prefix(text.unread):
+        if found := _values(text, lambda raw: keep(raw, "", ""), in_list=False):
+            yield from found
+        elif prefix := _list_prefix(text.unread):
             yield _list(text, prefix, keep)
-        elif values := _values(text, in_list=False):
-            yield from [keep(raw, "", "") for raw in values]
         else:
             _need_more(text, b"")
 
@@ -111,20 +106,19 @@ def _list(text: InputText, prefix: bytes, keep: Keep) -> Entry | JsonList:
                 continue
             text.consume(1)
             before = prefix + b"{},"
-        while not (values := _values(text, in_list=True)):
+        while not (items := _values(text, lambda raw: keep(raw, version, kind), in_list=True)):
             _need_more(text, before)
-        found += [keep(raw, version, kind) for raw in values]
+        found += items
     before = prefix + b"{}" if found else prefix
-    while (end := _first_end(text, before)) is None:
+    while not (end := _first_end(before + text.unread, is_all=text.is_at_end)):
         _need_more(text, before)
-    rest = text.unread[:end]
-    text.consume(end)
+    rest = text.unread[: end - len(before)]
+    text.consume(len(rest))
     try:
         whole = HEADER.decode(prefix + b"{}" + rest)
     except msgspec.DecodeError:
         return Raw(prefix + rest)
-    items = [bytes(each) for each in whole.items or ()]
-    if items != [b"{}"] or not whole.kind.endswith("List"):
+    if [bytes(each) for each in whole.items or ()] != [b"{}"] or not whole.kind.endswith("List"):
         return Raw(prefix + rest)  # No list, or its items stand there again: the last ones count.
     stated = (header.api_version or whole.api_version, header.kind or whole.kind)
     if stated != (whole.api_version, whole.kind):
@@ -132,50 +126,32 @@ def _list(text: InputText, prefix: bytes, keep: Keep) -> Entry | JsonList:
     return JsonList(whole.api_version, whole.kind, found)
 
 
-def _values(text: InputText, *, in_list: bool) -> list[Raw]:
-    """The next values, as many as are found to be complete."""
-    values: list[Raw] = []
-    if start := _START.match(text.unread):
-        border = b"," + start[0] if in_list else start[0]
-        values = _values_before(text, border, start.end(), in_list=in_list)
-    if not values and (end := _first_end(text, b"")):
-        if end < len(text.unread) // 16:  # Many short values, which do not begin alike.
-            values = _values_before(text, b"," if in_list else b"\n", end, in_list=in_list)
-        if not values:
-            values = [_VALUE.decode(text.unread[:end])]
-            text.consume(end)
+def _values(text: InputText, keep: Callable[[Raw], Entry], *, in_list: bool) -> list[Entry]:
+    """The next values, as many as are complete."""
+    values: list[Entry] = []
+    unread = memoryview(text.unread)
+    start = end = 0
+    while size := _first_end(unread[start:], is_all=text.is_at_end):
+        end = start + size
+        values.append(keep(Raw(unread[start:end])))
+        start = end
+        if in_list:
+            if text.unread[end : end + 1] != b",":
+                break
+            start += 1
+    text.consume(end)
     return values
 
 
-def _values_before(text: InputText, border: bytes, first: int, *, in_list: bool) -> list[Raw]:
-    """All values before a border at or behind `first`; empty if all there are inside a value."""
-    unread = text.unread
-    end = unread.rfind(border, first)
-    while end > 0:
-        part = memoryview(unread)[:end]
-        try:
-            if in_list:
-                values = _VALUES.decode(b"".join((b"[", part, b"]")))
-            else:
-                values = _VALUE.decode_lines(part)
-        except msgspec.DecodeError:
-            end = unread.rfind(border, first, end // 2)
-        else:
-            text.consume(end)
-            return values
-    return []
-
-
-def _first_end(text: InputText, before: bytes) -> int | None:
-    """Where the first value ends; None if that is not read yet, or the value is malformed."""
-    data = before + text.unread
+def _first_end(data: bytes | memoryview, *, is_all: bool) -> int | None:
+    """Where the first value ends; None if it is malformed, or may go on behind the data."""
     try:
         _VALUE.decode(data)
     except msgspec.DecodeError as error:
         at = _TRAILING.search(str(error))
-        return int(at[1]) - 1 - len(before) if at else None
-    # A number may go on.
-    return len(text.unread.rstrip(_SPACES)) if text.is_at_end else None
+        return int(at[1]) - 1 if at else None
+    # The digits of a number may go on. Space at the end counts as unread, for the line of an error.
+    return len(bytes(data).rstrip(_SPACES)) if is_all else None
 
 
 def _need_more(text: InputText, before: bytes) -> None:
