@@ -238,6 +238,24 @@ def test_byte_order_marks(monkeypatch, bom):
     assert [obj.name for obj in load(monkeypatch, text.encode(bom)).objects] == ["a", "b"]
 
 
+def test_utf_16_is_read_at_once(monkeypatch):
+    """Adding a part to a text copies the text."""
+    sizes = []
+
+    class Counted(Pipe):
+        def read(self, size=-1):
+            sizes.append(size)
+            return super().read(size)
+
+    monkeypatch.setattr(InputText, "part_bytes", 64)
+    text = InputText("a.json", Counted(("[" + "1, " * 1000 + "1]").encode("utf-16")))
+    assert len(list(json_documents(text, lambda raw, version, kind: raw.copy()))) == 1
+    assert len(sizes) == 2
+    monkeypatch.setattr(parsing, "MAX_BYTES", 1000)
+    with pytest.raises(ManifestError, match=r"^a.json: is larger than"):
+        InputText("a.json", io.BytesIO(("[" + "1, " * 1000).encode("utf-16"))).read_more()
+
+
 def test_a_binary_file(monkeypatch):
     text = json.dumps({"kind": "List", "apiVersion": "v1", "items": [pod("a"), pod("b")]})
     with pytest.raises(ManifestError, match=r"^standard input: is a binary file"):

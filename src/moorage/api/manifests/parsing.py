@@ -56,9 +56,8 @@ class InputText:
         read = self._read(min(size, MAX_BYTES - len(self.unread) + 1))
         if is_first and read.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
             # Windows tools write UTF-16.
-            while part := self._read(self.part_bytes):
-                read += part
-                self._check(len(read), MAX_BYTES)
+            read += self._read(MAX_BYTES - len(read) + 1)
+            self._check(len(read), MAX_BYTES)
             self.unread = read.decode("utf-16").encode()
             return True
         if b"\0" in read:
