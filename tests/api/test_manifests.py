@@ -3,6 +3,7 @@
 import io
 import json
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 
 import msgspec
@@ -130,6 +131,31 @@ def test_standard_input(monkeypatch, content):
     stdin = SimpleNamespace(buffer=io.BytesIO(content.encode()))
     monkeypatch.setattr(sys, "stdin", stdin)
     assert len(manifests.load(["-"]).objects) == 1
+
+
+@pytest.mark.parametrize(
+    ("stdin", "problem"),
+    [
+        pytest.param(None, "is closed", id="closed"),
+        pytest.param(SimpleNamespace(buffer=io.BytesIO(b"\n")), "holds no objects", id="empty"),
+        pytest.param(
+            SimpleNamespace(buffer=io.BytesIO(b"replicas: 1")),
+            'document 1, kind: is missing; write for example "kind: Pod"',
+            id="values of a chart",
+        ),
+    ],
+)
+def test_standard_input_without_objects(monkeypatch, stdin, problem):
+    monkeypatch.setattr(sys, "stdin", stdin)
+    with pytest.raises(ManifestError, match=rf"^standard input[:,] {problem}$"):
+        manifests.load(["-"])
+
+
+def test_a_file_is_one_that_was_given_however_its_path_is_written(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("empty.yaml").touch()
+    with pytest.raises(ManifestError, match=r"^empty\.yaml: holds no objects$"):
+        manifests.load(["./empty.yaml"])
 
 
 def test_other_kinds_are_counted(load):

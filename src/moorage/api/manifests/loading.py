@@ -101,7 +101,7 @@ def _read_all(
         for path in paths:
             try:
                 for text in parsing.contents(path, fetch):
-                    _read_file(reader, text, in_folder=text.source != str(path))
+                    _read_file(reader, text)
             except ManifestError as error:
                 reader.problems += error.problems
     if reader.problems:
@@ -123,14 +123,14 @@ def _render_first(paths: Iterable[str | Path], problems: Iterable[str]) -> Itera
             )
 
 
-def _read_file(reader: DocumentReader, text: InputText, *, in_folder: bool) -> None:
+def _read_file(reader: DocumentReader, text: InputText) -> None:
     """Read one file; its errors are problems of the reader, so that other files are read, too."""
     documents = 0
     try:
         for origin, document in _documents(reader, text):
             documents += 1
             try:
-                if in_folder and _is_no_manifest(document):
+                if text.in_folder and _is_no_manifest(document):
                     note = "not a manifest, because it has neither apiVersion nor kind: skipped"
                     reader.manifest.notes.append(f"{text.source}: {note}")
                     return
@@ -144,7 +144,7 @@ def _read_file(reader: DocumentReader, text: InputText, *, in_folder: bool) -> N
     except RecursionError:
         reader.problems.append(f"{text.source}: is nested too deeply")
     else:
-        if not documents and not in_folder:
+        if not documents and not text.in_folder:
             reader.problems.append(f"{text.source}: holds no objects")
 
 

@@ -38,8 +38,9 @@ class InputText:
 
     part_bytes = 2**20
 
-    def __init__(self, source: str, file: IO[bytes]) -> None:
+    def __init__(self, source: str, file: IO[bytes], *, in_folder: bool = False) -> None:
         self.source = source
+        self.in_folder = in_folder  # The folder was given, not the file.
         self.unread = b""
         self.line = 1  # Where `unread` begins.
         self.is_at_end = False
@@ -107,18 +108,20 @@ def contents(path: str | Path, fetch: Fetch | None = None) -> Iterator[InputText
         yield InputText(str(path), io.BytesIO(fetch(str(path))))
         return
     if path == STANDARD_INPUT:
+        if sys.stdin is None:
+            raise ManifestError("standard input: is closed")
         yield InputText("standard input", sys.stdin.buffer)
         return
     path = Path(path)
     try:
         files = [path]
-        if path.is_dir():
+        if is_folder := path.is_dir():
             files = [each for each in sorted(path.rglob("*")) if _is_manifest(each, path)]
             if not files:
                 raise ManifestError(f"{path}: no {', '.join(SUFFIXES[:3])} files in this folder")
         for each in files:
             with each.open("rb") as file:
-                yield InputText(str(each), file)
+                yield InputText(str(each), file, in_folder=is_folder)
     except FileNotFoundError:
         raise ManifestError(f"{path}: no such file or folder") from None
     except OSError as error:
