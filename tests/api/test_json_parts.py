@@ -136,6 +136,8 @@ def damaged_files(draw):
 
 @given(data=files(), part_bytes=st.integers(4, 200))
 @example(data=b'{"items": [{"a": 1}, {"a": 2}], "kind": "List"}\n12 34 "x"', part_bytes=4)
+@example(data=b'{"items": [{"a": 1}, {"a": 2}], "items": [{}], "kind": "List"}', part_bytes=4)
+@example(data=b'{"items": [{"a": 1}, {"a": 2}], "items": null, "kind": "List"}', part_bytes=4)
 def test_parts_are_the_documents_of_the_whole(data, part_bytes):
     expected = as_whole(data)
     assert plain(in_parts(data, part_bytes)) == plain(expected)

@@ -49,6 +49,8 @@ _SPACE = re.compile(rb"[ \t\n\r]*")
 _ITEMS = re.compile(rb'"items"[ \t\n\r]*:[ \t\n\r]*\[')
 _BYTE = re.compile(r" \(byte (\d+)\)$")
 _TRAILING = re.compile(r"trailing characters \(byte (\d+)\)$")  # Behind the first of them.
+# Takes the place of the text before the items of a list, which may be long.
+_LIST = b'{"": ['
 # The longest token that may be malformed only because the rest of it is not read yet.
 _TOKEN_BYTES = 64
 
@@ -98,32 +100,32 @@ def _list(text: InputText, prefix: bytes, keep: Keep) -> Entry | JsonList:
         version = ""
     text.consume(len(prefix))
     found: list[Entry] = []
-    before = prefix  # What could stand before the unread text, for the errors.
+    before = _LIST
     while _starts(text) and not text.unread.startswith(b"]", _after_space(text)):
         if found:
             if text.unread[:1] != b",":
-                _need_more(text, prefix + b"{}")
+                _need_more(text, _LIST + b"{}")
                 continue
             text.consume(1)
-            before = prefix + b"{},"
+            before = _LIST + b"{},"
         while not (items := _values(text, lambda raw: keep(raw, version, kind), in_list=True)):
             _need_more(text, before)
         found += items
-    before = prefix + b"{}" if found else prefix
+    before = _LIST + b"{}" if found else _LIST
     while not (end := _first_end(before + text.unread, is_all=text.is_at_end)):
         _need_more(text, before)
     rest = text.unread[: end - len(before)]
     text.consume(len(rest))
     try:
-        whole = HEADER.decode(prefix + b"{}" + rest)
+        tail = HEADER.decode(_LIST + rest)
     except msgspec.DecodeError:
         return Raw(prefix + rest)
-    if [bytes(each) for each in whole.items or ()] != [b"{}"] or not whole.kind.endswith("List"):
+    stated = (tail.api_version or header.api_version, tail.kind or header.kind)
+    if tail.items is not UNSET or not stated[1].endswith("List"):
         return Raw(prefix + rest)  # No list, or its items stand there again: the last ones count.
-    stated = (header.api_version or whole.api_version, header.kind or whole.kind)
-    if stated != (whole.api_version, whole.kind):
+    if stated != (header.api_version or tail.api_version, header.kind or tail.kind):
         raise ManifestError(f"{text.source}: apiVersion or kind of a list stands there twice")
-    return JsonList(whole.api_version, whole.kind, found)
+    return JsonList(*stated, found)
 
 
 def _values(text: InputText, keep: Callable[[Raw], Entry], *, in_list: bool) -> list[Entry]:
