@@ -106,7 +106,7 @@ def test_the_search_ends_when_there_are_enough_candidates(seed, harmful_share):
         if isinstance(each, mp.Candidate):
             violations = rng.choice((1, 2)) if rng.random() < harmful_share else 0
             outcomes[i] = structs.replace(each, violations=violations)
-    rows, needed = np.array(rng.sample(range(400), 300)), rng.choice((1, 5, 40, 300))
+    rows, needed = np.array(rng.sample(range(400), 300)), rng.choice((0, 1, 5, 40, 300))
 
     def dry_run(untried):
         for row in untried.tolist():
@@ -118,8 +118,11 @@ def test_the_search_ends_when_there_are_enough_candidates(seed, harmful_share):
     for row in rows.tolist():
         if isinstance(outcomes[row], mp.Candidate):
             (harmful if outcomes[row].violations else harmless).append(row)
-            if harmless and min(len(harmless), needed) + min(len(harmful), needed) >= needed:
+            if min(len(harmless), needed) and (
+                min(len(harmless), needed) + min(len(harmful), needed) >= needed
+            ):
                 break
+        assert results.ranks[row] != UNTRIED
     assert found.rows.tolist() == harmless[:needed] + harmful[:needed]
     assert found.ranks.tolist() == results.ranks[found.rows].tolist()
     assert found.best == min(found.rows.tolist(), key=results.ranks.item, default=None)

@@ -66,7 +66,7 @@ class Found:
         self.best: int | None = None
         if best >= most > 0 and np.count_nonzero(ranks[:best] < REJECTED) >= most:
             best = self._helps().item(int(self.ranks.argmin()))
-        self.rank = ranks.item(best) if len(ranks) else REJECTED
+        self.rank = ranks.item(best) if most else REJECTED
         if self.rank < REJECTED:
             self.best = visited.item(best)
 
@@ -104,14 +104,15 @@ def find(
             best = int(ranks.argmin())
         harmful = results.harmful if results.has_harmful else REJECTED
         found = Found(visited, ranks, needed, best, harmful)
-        is_enough = int(np.count_nonzero(ranks < REJECTED)) >= needed
-        if is_enough and harmful < REJECTED and (found.rank >= harmful or not needed):
+        # If none is needed, all rows are tried and none is a candidate, as in kube-scheduler.
+        is_enough = 0 < needed <= int(np.count_nonzero(ranks < REJECTED))
+        if is_enough and found.rank >= harmful:
             # All of these violate budgets: the search goes on to a candidate that does not.
             helps = (ranks < REJECTED).nonzero()[0]
             violates = ranks[helps] >= harmful
             helps, is_enough = _harmless_first(helps, violates, needed)
-            visited, ranks, most = visited[helps], ranks[helps], len(helps)
-            found = Found(visited, ranks, most, int(ranks.argmin()) if most else 0, harmful)
+            visited, ranks = visited[helps], ranks[helps]
+            found = Found(visited, ranks, len(helps), int(ranks.argmin()), harmful)
         if is_enough or size >= len(rows):
             return found
         size *= 3
