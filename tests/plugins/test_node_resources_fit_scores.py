@@ -395,6 +395,15 @@ def test_conforms(settings):
     check_plugin(NodeResourcesFit(scoring_strategy=settings))
 
 
+@pytest.mark.parametrize("memory", ["100P", 2**64 // 100, 2**63 - 1])
+@pytest.mark.parametrize(("settings", "score"), [(least(), 49), (most(), 51)])
+def test_a_pod_that_requests_more_than_any_node_has(settings, score, memory):
+    """A hundred times as much is no integer of 64 bits."""
+    running = make_pod("running", node="n", requests={"memory": memory})
+    offered = {"cpu": 10, "memory": "1Ti", "pods": 9}
+    assert scored(settings, make_pod(), offered, running) == score
+
+
 @given(st.integers(1, LARGEST), st.integers(0, 100), st.integers(-1, 1))
 @example(LARGEST, 100, -1)
 @example(LARGEST, 99, 0)

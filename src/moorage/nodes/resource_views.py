@@ -90,7 +90,8 @@ class FloatLines:
             amounts = table.requested_of(defaulted=defaulted)[resource][rows]
             if self._free:
                 amounts = table.allocatable_columns[resource][rows] - amounts
-            self.values[line, rows] = amounts * self._factor
+            # In floats: a pod may request so much that the product is no integer of 64 bits.
+            self.values[line, rows] = amounts * float(self._factor)
 
     @property
     def sources(self) -> list[LineSource]:
