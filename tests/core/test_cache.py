@@ -106,6 +106,14 @@ def test_an_added_pod_is_not_added_again(rig):
         rig.cache.add(on("n1"))
 
 
+@pytest.mark.parametrize("second", [on("n2"), make_pod("q", uid=POD.uid, node="n2")])
+def test_no_pod_is_added_if_a_uid_is_there_twice(rig, second):
+    with pytest.raises(CacheError, match=r" was already in added state"):
+        rig.cache.add_all([make_pod("first", node="n1"), on("n1"), second])
+    assert not rig.cache.pods
+    assert rig.table.pod_counts.sum() == 0
+
+
 def test_a_pod_on_an_unknown_node(rig):
     rig.cache.add(on("late"))
     assert rig.cpu() == {"n1": 0, "n2": 0, "late": 1000}

@@ -141,15 +141,16 @@ class Cache:
         return assumed
 
     def add_all(self, pods: Sequence[Pod]) -> None:
-        """Pods are observed on nodes, none of which was assumed."""
-        state = CACHE_TRANSITIONS[ABSENT, ADD]
-        templates, known = self._templates.of_each(pods), self.pods
+        """Pods are observed on nodes, none of which was assumed: all are added, or none."""
+        templates, state = self._templates.of_each(pods), CACHE_TRANSITIONS[ABSENT, ADD]
+        known, new = self.pods, dict[str, Cached]()
         for pod, template in zip(pods, templates, strict=True):
             uid = pod.metadata.uid
-            if uid in known:
-                raise _error(known[uid].state, ADD, pod)
-            known[uid] = Cached(pod, pod.spec.node_name, template, state)
+            if uid in known or uid in new:
+                raise _error(state, ADD, pod)
+            new[uid] = Cached(pod, pod.spec.node_name, template, state)
         self._table.add_pods(pods, [template.usage for template in templates])
+        known.update(new)
 
     def update(self, pod: Pod) -> bool:
         """A pod that is on a node changed; returns whether it is equal in all that templates read.

@@ -138,8 +138,8 @@ class EventHandlers:
 
     def _assign_all(self, new: dict[str, Pod], now: float) -> None:
         """Pods are observed on nodes for the first time, and no pod is requeued by that."""
-        self._pods.update(new)
         self._cache.add_all(list(new.values()))
+        self._pods.update(new)
         forget, note = self._state.nominator.delete, self._journal.add
         for key, pod in new.items():
             forget(pod)
