@@ -56,6 +56,8 @@ class RandomCluster:
 
     def __init__(self, seed: int) -> None:
         self.random = Random(f"cluster {seed}")
+        # Of its own, so that all else stays as it was.
+        self.for_preemption = Random(f"preemption {seed}")
         draw = self.random
         self.node_count = draw.choice(NODE_COUNTS)
         self.pod_count = min(draw.randint(2, 8) * self.node_count, draw.randint(60, 180))
@@ -77,8 +79,16 @@ class RandomCluster:
             }
         if draw.random() < 0.2:
             strategy = {"type": "MostAllocated", "resources": [{"name": "cpu", "weight": 1}]}
-            args = {"scoringStrategy": strategy}
+            args: Manifest = {"scoringStrategy": strategy}
             profile["pluginConfig"] = [{"name": "NodeResourcesFit", "args": args}]
+        if self.for_preemption.random() < 0.3:
+            args = {
+                "minCandidateNodesPercentage": self.for_preemption.choice((1, 30)),
+                "minCandidateNodesAbsolute": self.for_preemption.choice((0, 2)),
+            }
+            profile.setdefault("pluginConfig", []).append(
+                {"name": "DefaultPreemption", "args": args}
+            )
         if len(profile) > 1:
             settings["profiles"] = [profile]
         if not settings:
