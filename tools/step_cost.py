@@ -5,20 +5,20 @@
 
 Opcodes are counted while a few hundred pods are scheduled; they do not depend on the machine. The
 time is taken in runs of its own, in which every step reads the clock when it begins and ends; what
-that takes is estimated from the difference to a run without, and shared out by the number of calls.
+that takes is measured with a function that does nothing, and left out.
 """
 
 import argparse
-import gc
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from statistics import median
-from time import perf_counter_ns, process_time
+from time import perf_counter_ns
 from types import FrameType
 from typing import Any
 
+from moorage import garbage
 from moorage.bench.measuring import NODES, Size
 from moorage.bench.shapes import SHAPES
 from moorage.bench.timing import InstantCluster, prepare
@@ -42,6 +42,7 @@ STEPS: dict[tuple[type, str], str] = {
     (Scheduler, "_reject"): "a rejection: condition, Event, queue",
     (Scheduler, "complete"): "`complete`: the outcome of a request",
     (Scheduler, "observe"): "`observe`: the pod as the API server shows it",
+    (InstantCluster, "schedule_all"): BENCHMARK,
 }
 
 
@@ -75,60 +76,71 @@ def count_opcodes(cluster: InstantCluster) -> Counter[str]:
     return counts
 
 
-@contextmanager
-def timed(spent: Counter[str], calls: Counter[str]) -> Iterator[None]:
-    """While it lasts, the steps add their time to `spent`, without the steps within them."""
-    within = [0]
+class StepTimes:
+    """The time of steps in nanoseconds, without the steps within them, and their calls."""
 
-    def wrap(function: Callable[..., Any], step: str) -> Callable[..., Any]:
+    def __init__(self) -> None:
+        self.spent: Counter[str] = Counter()
+        self.calls: Counter[str] = Counter()
+        self.calls_within: Counter[str] = Counter()
+        self._open = [("", 0)]  # The steps in progress, and the time of those within them.
+
+    def wrap(self, function: Callable[..., Any], step: str) -> Callable[..., Any]:
+        """The function; its calls are timed."""
+
         def run(*args: Any, **options: Any) -> Any:
-            within.append(0)
+            self._open.append((step, 0))
             began = perf_counter_ns()
             try:
                 return function(*args, **options)
             finally:
                 lasted = perf_counter_ns() - began
-                spent[step] += lasted - within.pop()
-                calls[step] += 1
-                within[-1] += lasted
+                self.spent[step] += lasted - self._open.pop()[1]
+                self.calls[step] += 1
+                around, within = self._open[-1]
+                self._open[-1] = (around, within + lasted)
+                self.calls_within[around] += 1
 
         return run
 
-    functions = {(owner, name): getattr(owner, name) for owner, name in STEPS}
-    for (owner, name), function in functions.items():
-        setattr(owner, name, wrap(function, STEPS[owner, name]))
-    try:
-        yield
-    finally:
+    @contextmanager
+    def measuring(self) -> Iterator[None]:
+        """All calls of the steps are timed while it lasts."""
+        functions = {(owner, name): getattr(owner, name) for owner, name in STEPS}
         for (owner, name), function in functions.items():
-            setattr(owner, name, function)
+            setattr(owner, name, self.wrap(function, STEPS[owner, name]))
+        try:
+            yield
+        finally:
+            for (owner, name), function in functions.items():
+                setattr(owner, name, function)
 
 
-def seconds(cluster: InstantCluster) -> float:
-    """CPU time of a run."""
-    gc.collect()
-    gc.disable()
-    began = process_time()
-    cluster.schedule_all()
-    lasted = process_time() - began
-    gc.enable()
-    return lasted
+def clock_cost() -> tuple[float, float]:
+    """What one call adds to the time of its step, and to that of the step around it."""
+    times, calls = StepTimes(), 100_000
+    call = times.wrap(lambda: None, "within")
+
+    def call_often() -> None:
+        for _ in range(calls):
+            call()
+
+    times.wrap(call_often, "around")()
+    return times.spent["within"] / calls, times.spent["around"] / calls
 
 
 def microseconds(size: Size, shape: str) -> dict[str, float]:
     """The time of a pod by step, in one run; without the clock's own."""
-    make = SHAPES[shape]
-    workload = size.workload(make)
-    pods = len(workload.pods)
-    plain = seconds(prepare(workload))
-    spent, calls = Counter[str](), Counter[str]()
-    cluster = prepare(size.workload(make))  # Pods keep what was computed of them.
-    with timed(spent, calls):
-        whole = seconds(cluster)
-    per_call = max(whole - plain, 0.0) / calls.total()
-    found = {step: spent[step] / 1e9 - calls[step] * per_call / 2 for step in spent}
-    found[BENCHMARK] = plain - sum(found.values())
-    return {step: 1e6 * each / pods for step, each in found.items()}
+    workload = size.workload(SHAPES[shape])
+    cluster, times = prepare(workload), StepTimes()
+    within, around = clock_cost()
+    with times.measuring(), garbage.collected_rarely():  # As in `moorage bench`.
+        cluster.schedule_all()
+    found = {
+        step: spent - times.calls[step] * within - times.calls_within[step] * around
+        for step, spent in times.spent.items()
+    }
+    return {step: nanoseconds / 1e3 / len(workload.pods) for step, nanoseconds in found.items()}
 
 
 def main() -> None:
@@ -148,7 +160,7 @@ def main() -> None:
     runs = [microseconds(size, arguments.shape) for _ in range(arguments.repeat)]
     times = {step: median(run.get(step, 0.0) for run in runs) for step in runs[0]}
     print(f"| step of a pod in {arguments.shape} | opcodes | us |\n|---|---|---|")
-    for step in (*STEPS.values(), BENCHMARK):
+    for step in STEPS.values():
         if opcodes[step]:
             print(f"| {step} | {opcodes[step] / COUNTED_PODS:,.0f} | {times.get(step, 0):.1f} |")
     print(f"| all | {opcodes.total() / COUNTED_PODS:,.0f} | {sum(times.values()):.1f} |")
