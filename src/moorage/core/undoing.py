@@ -50,10 +50,11 @@ class Undoing:
 
     def _hold(self, name: str, request: ResourceClaimRequest) -> None:
         cluster = self._state.cluster
-        known = cluster.get(ResourceClaim, request.key)
-        is_same = known is not None and known.uid == request.uid
-        if is_same and known is not None and not cluster.is_held(ResourceClaim, request.key):
-            cluster.hold(known, "")
+        # As it was written: the observed version may not have the allocation yet.
+        latest = cluster.latest(ResourceClaim, request.key)
+        is_same = latest is not None and latest.uid == request.uid
+        if is_same and latest is not None and not cluster.is_held(ResourceClaim, request.key):
+            cluster.hold(latest, "")
             self._held.add(name)
 
     def _send(self, name: str) -> None:

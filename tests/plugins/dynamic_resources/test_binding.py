@@ -182,6 +182,23 @@ def test_a_failed_write_is_released_before_the_device_is_free(outcome, performed
     assert not run.claims["default/a"].status.reserved_for
 
 
+def test_a_written_claim_that_is_not_observed_yet_stays_taken_while_it_is_released():
+    run = Run(ONE, *pair()).schedule()
+    run.answer()
+    assert run.requests == ["BindPod"]
+    run.answer(Failed("refused"), performed=False)
+    assert run.requests == ["ReleaseResourceClaim"]
+    assert run.latest("default/a").status.allocation is not None
+    run.advance(400)
+    assert run.schedule().requests == ["ReleaseResourceClaim"], "no other pod gets the device"
+    run.answer()
+    # The claim keeps its allocation, which is not observed yet either.
+    assert run.latest("default/a").status.allocation is not None
+    run.advance(400)
+    [effect] = run.schedule().pending
+    assert effect.request.pod.name == "pa"
+
+
 def test_a_shared_claim_is_reserved_for_both_pods():
     run = Run(ONE, make.claim("c"), make.pod("p1", "c"), make.pod("p2", "c")).schedule()
     run.answer(seen=True)
