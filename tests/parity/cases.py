@@ -21,6 +21,17 @@ FAMILIES = (
     "config",
     "volumes",
     "dra",
+    "hard/affin",
+    "hard/images",
+    "hard/mix",
+    "hard/nodesel",
+    "hard/nominated",
+    "hard/podres",
+    "hard/ports",
+    "hard/preempt",
+    "hard/quant",
+    "hard/topo",
+    "hard/vol",
 )
 CEL_ERROR = re.compile(r"(CEL (?:compile|runtime) error).*")
 
@@ -35,12 +46,17 @@ def read(family: str) -> list[dict[str, Any]]:
         return [msgspec.json.decode(line) for line in lines]
 
 
-def comparable(answer: dict[str, Any]) -> dict[str, Any]:
-    """The fields that have to be equal, in a form in which order does not matter."""
+def comparable(answer: dict[str, Any], *, nominated_only: bool = False) -> dict[str, Any]:
+    """The fields that have to be equal, in a form in which order does not matter.
+
+    With `nominated_only`, kube-scheduler filtered the nominated node only, and Moorage all nodes.
+    """
     if "preEnqueue" in answer:
         return {"preEnqueue": status(answer["preEnqueue"])}
     if "error" in answer or "errorAnyOf" in answer:
-        return {}  # One of several texts: see `errors`.
+        return {"error": True}  # One of several texts: see `errors`.
+    if nominated_only:
+        answer = {**answer, "feasible": [], "rejected": {}}
     return {
         "feasible": sorted(answer["feasible"]),
         "rejected": {n: status(v) for n, v in answer.get("rejected", {}).items()},
