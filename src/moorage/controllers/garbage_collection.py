@@ -24,11 +24,22 @@ QUARANTINE_SECONDS = 40.0
 def reconcile(obj: Object, index: ObjectIndex, now: float) -> Iterator[Write]:
     """Collect an object whose owners are gone, and finish the deletion of an owner."""
     owners = {
-        uid: index.by_uid(uid) for owner in objects.owners(obj) if (uid := owner.get("uid", ""))
+        uid: _owner(obj, reference, index)
+        for reference in objects.owners(obj)
+        if (uid := reference.get("uid", ""))
     }
     yield from collect_dependent(obj, owners, index.dependents(objects.uid(obj)))
     if objects.is_terminating(obj):
         yield from finish_owner(obj, index.dependents(objects.uid(obj)))
+
+
+def _owner(obj: Object, reference: Object, index: ObjectIndex) -> Object | None:
+    """The object that a reference names: one of another kind, name or namespace is none."""
+    found = index.by_uid(reference.get("uid", ""))
+    if found is None or objects.kind_of(found) != objects.kind_of(reference):
+        return None
+    is_near = objects.namespace(found) in ("", objects.namespace(obj))
+    return found if is_near and objects.name(found) == reference.get("name") else None
 
 
 def collect_dependent(

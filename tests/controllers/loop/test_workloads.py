@@ -510,6 +510,23 @@ def test_object_with_an_unknown_owner_is_collected(world):
     assert not world.exists("ConfigMap", "left-over")
 
 
+@pytest.mark.parametrize(
+    ("changes", "is_kept"),
+    [
+        pytest.param({}, True, id="the owner"),
+        pytest.param({"kind": "Secret"}, False, id="another kind"),
+        pytest.param({"apiVersion": "example.com/v1"}, False, id="another group"),
+        pytest.param({"name": "other"}, False, id="another name"),
+    ],
+)
+def test_an_owner_has_the_kind_and_name_of_the_reference(world, changes, is_kept):
+    uid = world.create("ConfigMap", "owner")["metadata"]["uid"]
+    reference = {"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": uid} | changes
+    world.create("ConfigMap", "dependent", metadata={"ownerReferences": [reference]})
+    world.settle()
+    assert world.exists("ConfigMap", "dependent") == is_kept
+
+
 def test_namespace_deletion_deletes_its_content(world):
     world.nodes(1)
     world.create("Namespace", "shop")
