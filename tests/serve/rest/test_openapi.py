@@ -85,6 +85,18 @@ def test_schema_of_a_custom_resource(server):
     ]
 
 
+@pytest.mark.parametrize("properties", [{}, {"properties": {"spec": {"type": "object"}}}])
+def test_version_2_names_no_field_where_unknown_ones_are_kept(server, properties):
+    """Otherwise kubectl refuses a list of such objects."""
+    define(server, {"type": "object", "x-kubernetes-preserve-unknown-fields": True, **properties})
+    assert server.get("/openapi/v2").json["definitions"]["com.example.v1.Widget"] == {
+        "type": "object",
+        "x-kubernetes-group-version-kind": [
+            {"group": "example.com", "version": "v1", "kind": "Widget"}
+        ],
+    }
+
+
 def test_changed_definition_has_another_url(server):
     define(server, SCHEMA)
     before = server.get("/openapi/v3").json["paths"]["apis/example.com/v1"]

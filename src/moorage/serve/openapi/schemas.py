@@ -176,7 +176,8 @@ def custom_schema(stated: Json | None, root: str) -> Json:
     metadata: Json = {"$ref": f"{root}{schema_name(OBJECT_META)}"}
     if root.startswith("#/components"):
         metadata = {"allOf": [metadata], "description": _METADATA}
-    elif found.get(preserve) and "properties" not in found:
-        del found[preserve]  # As in an API server: version 2 shows such an object as opaque.
+    elif found.get(preserve):
+        # As in an API server: kubectl refuses unknown fields beside any that the schema names.
+        return {"type": "object"}
     found["properties"] = {**TYPE_FIELDS, **found.get("properties", {}), "metadata": metadata}
     return found
