@@ -47,6 +47,18 @@ def test_what_a_quota_refuses_is_reported_and_left_out():
     ]
 
 
+def test_a_custom_resource_with_the_kind_of_a_skipped_one_is_created():
+    api = open_api(None)
+    names = {"kind": "Event", "plural": "events"}
+    versions = [{"name": "v1", "served": True, "storage": True}]
+    spec = {"group": "example.com", "scope": "Cluster", "names": names, "versions": versions}
+    definition = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition"}
+    definition |= {"metadata": {"name": "events.example.com"}, "spec": spec}
+    event = {"kind": "Event", "metadata": {"name": "e"}}
+    found = [{"apiVersion": "example.com/v1", **event}, {"apiVersion": "v1", **event}, definition]
+    assert initial_objects.add_objects(api, [("a.yaml", obj) for obj in found]) == 2
+
+
 def test_a_kind_that_is_not_served_is_reported_and_left_out():
     api = open_api(None)
     settings = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "Configuration"}

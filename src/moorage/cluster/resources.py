@@ -64,6 +64,11 @@ class Resource:
         return self.scope == NAMESPACED
 
     @property
+    def built_in_kind(self) -> str:
+        """Its kind, by which rules are chosen; empty for a custom resource, whatever its kind."""
+        return "" if self.custom else self.kind
+
+    @property
     def api_version(self) -> str:
         """The `apiVersion` of its objects: `v1`, `apps/v1`."""
         return f"{self.group}/{self.version}" if self.group else self.version
@@ -297,6 +302,13 @@ DEFINITIONS = _row(
     _EXTENSIONS,
 )
 
+# Group versions of an API server itself: it serves nothing that a definition adds to them. In a
+# cluster the two others come from definitions, next to which there may be more.
+_OWN_VERSIONS = frozenset(each.api_version for each in BUILT_IN) - {
+    QUEUES.api_version,
+    ELASTIC_QUOTAS.api_version,
+}
+
 GroupVersion = tuple[str, str]
 
 
@@ -338,8 +350,7 @@ class ResourceRegistry:
         """Serve the resources of a new or changed definition."""
         name = definition["metadata"]["name"]
         self.forget(name)
-        built_in = {resource.api_version for resource in BUILT_IN}
-        rows = [row for row in _custom_rows(definition) if row.api_version not in built_in]
+        rows = [row for row in _custom_rows(definition) if not self._is_taken(row)]
         self._custom[name] = rows
         for row in rows:
             self._add(row)
@@ -349,6 +360,14 @@ class ResourceRegistry:
         for resource in self._custom.pop(name, ()):
             self._by_path.pop((resource.group, resource.version, resource.plural), None)
             self._by_kind.pop((resource.api_version, resource.kind), None)
+
+    def _is_taken(self, resource: Resource) -> bool:
+        """Whether another resource has its path, or another kind its group and name."""
+        return (
+            resource.api_version in _OWN_VERSIONS
+            or (resource.group, resource.version, resource.plural) in self._by_path
+            or (resource.api_version, resource.kind) in self._by_kind
+        )
 
     def _add(self, resource: Resource) -> None:
         self._by_path[resource.group, resource.version, resource.plural] = resource

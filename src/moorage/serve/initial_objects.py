@@ -24,6 +24,7 @@ from moorage.cluster.resources import (
 )
 from moorage.cluster.status_errors import ForbiddenError, StatusError
 from moorage.controllers import objects
+from moorage.controllers.index import KIND_OF
 from moorage.controllers.objects import Object
 from moorage.errors import ManifestError
 from moorage.expansion.pools import nodes_of_pools
@@ -37,7 +38,10 @@ FIRST_KINDS = (
 LIMITING_KINDS = ("LimitRange", "ResourceQuota")
 # Kubelets and the API create the first two; they are of no use without the original cluster. Of a
 # file with a Scenario the cluster is taken, and not what happens to it.
-SKIPPED_KINDS = ("Event", "Lease", "Scenario")
+SKIPPED_KINDS = (
+    *("Event", "events.k8s.io/Event", "coordination.k8s.io/Lease"),
+    "moorage.dev/Scenario",
+)
 ZONE, HOSTNAME = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
 
 POOL_KIND = ("moorage.dev/v1", "NodePool")
@@ -116,7 +120,7 @@ def add_objects(
     that is not served.
     """
     waiting = sorted(
-        (each for each in _with_pools(found) if each[1]["kind"] not in SKIPPED_KINDS),
+        (each for each in _with_pools(found) if objects.kind_of(each[1]) not in SKIPPED_KINDS),
         key=lambda each: _rank(each[1]),
     )
     pending_uids = {_uid(obj) for _, obj in waiting} - {""}
@@ -175,7 +179,8 @@ def _restore_devices(api: ApiServer, obj: Object, new_uids: dict[str, str]) -> N
 def _with_pools(found: Iterable[SourceObject]) -> Iterator[SourceObject]:
     """The objects, with the nodes, slices and classes of node pools in place of the pools."""
     found = list(found)
-    classes = {_name(obj) for _, obj in found if obj["kind"] == "DeviceClass"}
+    kind = KIND_OF[DeviceClass]
+    classes = {_name(obj) for _, obj in found if objects.kind_of(obj) == kind}
     for origin, obj in found:
         if (obj.get("apiVersion"), obj["kind"]) != POOL_KIND:
             yield origin, obj

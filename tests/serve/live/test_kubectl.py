@@ -359,3 +359,43 @@ def test_ingress_quota_and_autoscaler(server):
     server.kubectl("create", "deployment", "grown", "--image=web:1")
     server.kubectl("autoscale", "deployment", "grown", "--max=3", "--cpu-percent=50")
     assert "cpu: <unknown>/50%" in server.kubectl("get", "hpa", "grown")
+
+
+def test_kinds_of_equal_name_in_several_groups(server):
+    """PodGroups of the scheduler-plugins, of Volcano, and the built-in ones."""
+
+    def definition(group, version):
+        served = {"name": version, "served": True, "storage": True}
+        schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+        served["schema"] = {"openAPIV3Schema": schema}
+        names = {"kind": "PodGroup", "plural": "podgroups"}
+        spec = {"group": group, "scope": "Namespaced", "names": names, "versions": [served]}
+        made = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition"}
+        return {**made, "metadata": {"name": f"podgroups.{group}"}, "spec": spec}
+
+    def group_of(api_version, **spec):
+        return {
+            "apiVersion": api_version,
+            "kind": "PodGroup",
+            "metadata": {"name": "twins"},
+            "spec": spec,
+        }
+
+    versions = ["scheduling.x-k8s.io/v1alpha1", "scheduling.volcano.sh/v1beta1"]
+    crds = [definition(*each.split("/")) for each in versions]
+    server.kubectl("create", "-f", "-", manifest=crds)
+    server.kubectl("wait", "crd", "--all", "--for=condition=Established", "--timeout=60s")
+    groups = [group_of(each, minMember=3) for each in versions]
+    groups.append(
+        group_of("scheduling.k8s.io/v1alpha2", schedulingPolicy={"gang": {"minCount": 3}})
+    )
+    server.kubectl("apply", "-f", "-", manifest=groups)
+    for each in versions:
+        name = f"podgroups.{each.partition('/')[0]}"
+        assert server.kubectl("get", name).splitlines()[0].split() == ["NAME", "AGE"]
+        assert server.json("get", name, "twins")["spec"] == {"minMember": 3}
+    shown = server.kubectl("get", "podgroups.scheduling.k8s.io")
+    assert shown.splitlines()[0].split()[:2] == ["NAME", "POLICY"]
+    server.kubectl("delete", "crd", f"podgroups.{versions[0].partition('/')[0]}")
+    assert server.json("get", "podgroups.scheduling.k8s.io", "twins")["spec"]
+    assert server.json("get", "podgroups.scheduling.volcano.sh", "twins")["spec"]

@@ -208,9 +208,7 @@ _STRATEGIES: dict[str, tuple[str, Object]] = {
 
 def fill(resource: Resource, obj: Object) -> None:
     """Fill in the defaults of a validated object."""
-    kind = resource.kind
-    if resource.custom:
-        return
+    kind = resource.built_in_kind
     if kind == "Pod":
         fill_pod_spec(obj.setdefault("spec", {}))
     if kind in _WORKLOADS and (template := obj.setdefault("spec", {}).get("template")):

@@ -172,4 +172,4 @@ _STRUCTS: dict[str, type[KubeObject]] = (
 
 def struct_of(resource: Resource) -> type[KubeObject]:
     """The struct that validates the objects of a resource."""
-    return AnyObject if resource.custom else _STRUCTS.get(resource.kind, AnyObject)
+    return _STRUCTS.get(resource.built_in_kind, AnyObject)

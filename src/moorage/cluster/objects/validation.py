@@ -36,7 +36,7 @@ def decode(resource: Resource, obj: Object) -> KubeObject:
             if not isinstance(obj.get(part, {}), dict):
                 raise msgspec.ValidationError(f"Expected `object` - at `$.{part}`")
         typed = msgspec.convert(obj, struct_of(resource))
-        for _, amounts in api_validation.quantities(resource.kind, obj):
+        for _, amounts in api_validation.quantities(resource.built_in_kind, obj):
             for amount in amounts.values():
                 _check_quantity(amount)
     except msgspec.ValidationError as error:
@@ -65,7 +65,7 @@ def validate_rules(
     resource: Resource, obj: Object, typed: KubeObject, before: Object | None = None
 ) -> None:
     """Raise InvalidError for invalid values, and for changes of `before` that are not allowed."""
-    kind = "" if resource.custom else resource.kind
+    kind = resource.built_in_kind
     of_quantities, of_spec = _errors(kind, obj)
     errors = list(of_quantities)
     if not errors:
@@ -110,7 +110,7 @@ def _quantity_errors(kind: str, obj: Object) -> Iterator[FieldError]:
 
 def validate_update(resource: Resource, old: Object, new: Object) -> None:
     """Raise InvalidError for changes that are not allowed."""
-    errors = api_validation.validate_update(resource.kind, old, new)
+    errors = api_validation.validate_update(resource.built_in_kind, old, new)
     if causes := [StatusCause(error.reason, error.message, error.field) for error in errors]:
         raise invalid_object(resource, new["metadata"]["name"], causes)
 
