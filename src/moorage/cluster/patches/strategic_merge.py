@@ -6,7 +6,11 @@ $setElementOrder/FIELD               the order of the merged list
 $retainKeys                          drop all other keys of the object
 """
 
+from collections import deque
+from collections.abc import Hashable
 from typing import Any
+
+import msgspec
 
 from moorage.cluster.patches import list_rules
 from moorage.cluster.status_errors import BadRequestError, UnclassifiedError
@@ -75,7 +79,8 @@ def _merge_value(target: Any, patch: Any, order: Any, path: tuple[str, ...]) -> 
     rule = list_rules.rule(path)
     before = target if isinstance(target, list) else []
     if rule.is_set:
-        merged = [*before, *(each for each in patch if each not in before)]
+        known = set(map(_identity, before))
+        merged = [*before, *(each for each in patch if _identity(each) not in known)]
         listed = patch
     elif rule.keys and all(isinstance(each, dict) for each in patch):
         merged = _merge_items(before, patch, rule.key, path)
@@ -85,7 +90,8 @@ def _merge_value(target: Any, patch: Any, order: Any, path: tuple[str, ...]) -> 
     if order is None:
         return _ordered(merged, listed, before, rule)
     order = _list(order, _ORDER)
-    positions = [_position(each, order, rule) for each in listed]
+    of_order = _Positions(order, rule)
+    positions = [of_order.of(each) for each in listed]
     if -1 in positions or positions != sorted(positions):
         raise UnclassifiedError(
             f"The order in patch list:\n{_go_text(listed)}\n doesn't match $setElementOrder list:"
@@ -95,26 +101,57 @@ def _merge_value(target: Any, patch: Any, order: Any, path: tuple[str, ...]) -> 
 
 
 def _merge_items(target: list[Any], patch: list[Map], key: str, path: tuple[str, ...]) -> list[Any]:
-    items = list(target)
-    if any(each.get(_PATCH) == "replace" for each in patch):
-        return [_without_directives(each) for each in patch if _PATCH not in each]
+    """The items with the patch: first all deletions, then the other items in order."""
+    deleted, merged = set(), []
     for each in patch:
-        if key not in each:
-            text = f"map: {_go_text(each)} does not contain declared merge key: {key}"
-            raise UnclassifiedError(text)
-        at = next((i for i, item in enumerate(items) if _has(item, key, each[key])), None)
-        if each.get(_PATCH) == "delete":
-            if at is not None:
-                del items[at]
-        elif at is None:
-            items.append(_merge_map({}, each, path))
-        else:
+        match each.get(_PATCH):
+            case "delete":
+                deleted.add(_identity(_key_value(each, key)))
+            case None:
+                merged.append(each)
+            case "merge":
+                raise UnclassifiedError("merging lists cannot yet be specified in the patch")
+            case "replace":
+                pass
+            case other:
+                text = f"unknown patch type: {other!s:.60} in map: {_go_text(each)}"
+                raise UnclassifiedError(text)
+    if any(each.get(_PATCH) == "replace" for each in patch):
+        return [_without_directives(each) for each in merged]
+    items, index = [], {}
+    for item in target:
+        if (identity := _item_identity(item, key)) not in deleted:
+            index.setdefault(identity, len(items))
+            items.append(item)
+    for each in merged:
+        identity = _identity(_key_value(each, key))
+        if identity in index:
+            at = index[identity]
             items[at] = _merge_map(items[at], each, path)
+        else:
+            index[identity] = len(items)
+            items.append(_merge_map({}, each, path))
     return items
 
 
-def _has(item: Any, key: str, value: Any) -> bool:
-    return isinstance(item, dict) and key in item and item[key] == value
+def _key_value(item: Map, key: str) -> Any:
+    if key not in item:
+        text = f"map: {_go_text(item)} does not contain declared merge key: {key}"
+        raise UnclassifiedError(text)
+    return item[key]
+
+
+def _identity(value: Any) -> Hashable:
+    """What two equal values have in common."""
+    return msgspec.json.encode(value, order="sorted") if isinstance(value, dict | list) else value
+
+
+_NONE = object()
+
+
+def _item_identity(item: Any, key: str) -> Hashable:
+    """The identity of an item by its key; one without it equals no other."""
+    return _identity(item[key]) if isinstance(item, dict) and key in item else _NONE
 
 
 def _ordered(
@@ -125,34 +162,43 @@ def _ordered(
     As in Kubernetes: an item that the patch does not list comes before the next listed one that
     stood behind it, so that new items come first.
     """
-    listed = [each for each in items if _position(each, order, rule) >= 0]
-    listed.sort(key=lambda each: _position(each, order, rule))
-    others = [each for each in items if _position(each, order, rule) < 0]
-    others.sort(key=lambda each: _position(each, before, rule))
+    of_order, of_before = _Positions(order, rule), _Positions(before, rule)
+    listed = [each for each in items if of_order.of(each) >= 0]
+    listed.sort(key=of_order.of)
+    others = deque(sorted((each for each in items if of_order.of(each) < 0), key=of_before.of))
     result = []
     for each in listed:
-        at = _position(each, before, rule)
-        while others and _position(others[0], before, rule) < at:
-            result.append(others.pop(0))
+        at = of_before.of(each)
+        while others and of_before.of(others[0]) < at:
+            result.append(others.popleft())
         result.append(each)
-    return result + others
+    return [*result, *others]
 
 
-def _position(item: Any, order: list[Any], rule: list_rules.ListRule) -> int:
-    """The position of an item in a list, by its key or its value; -1 if it is not there."""
-    for index, each in enumerate(order):
-        same = item == each
-        if rule.keys and isinstance(each, dict) and isinstance(item, dict):
-            same = rule.key in each and each[rule.key] == item.get(rule.key)
-        if same:
-            return index
-    return -1
+class _Positions:
+    """The positions of the items of a list, by their key or their value."""
+
+    def __init__(self, items: list[Any], rule: list_rules.ListRule) -> None:
+        self._key = rule.key if rule.keys else ""
+        self._found: dict[Hashable, int] = {}
+        for position, item in enumerate(items):
+            self._found.setdefault(self._identity(item), position)
+
+    def of(self, item: Any) -> int:
+        """The position of the first equal item; -1 if there is none."""
+        return self._found.get(self._identity(item), -1)
+
+    def _identity(self, item: Any) -> Hashable:
+        if self._key and isinstance(item, dict) and self._key in item:
+            return True, _identity(item[self._key])
+        return False, _identity(item)
 
 
 def _delete_from(result: Map, field: str, removed: list[Any]) -> None:
     existing = result.get(field)
     if isinstance(existing, list):
-        result[field] = [each for each in existing if each not in removed]
+        gone = set(map(_identity, removed))
+        result[field] = [each for each in existing if _identity(each) not in gone]
 
 
 def _without_directives(value: Any) -> Any:
