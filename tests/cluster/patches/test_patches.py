@@ -1,6 +1,7 @@
 """JSON patch, JSON merge patch, strategic merge patch and server-side apply."""
 
 import copy
+import time
 
 import pytest
 
@@ -281,3 +282,29 @@ def test_lists_of_custom_resources_merge_as_their_schema_says():
         apply.apply(live, other, YOU, at="x", force=False, rules=rules)
     fields = [each.field for each in error.value.causes]
     assert fields == ['.spec.ports[port=1,protocol="TCP"].name', ".spec.whole"]
+
+
+def with_variables(names, value):
+    env = [{"name": name, "value": value} for name in names]
+    metadata = {"name": "d", "finalizers": [f"example.com/{name}" for name in names]}
+    container = {"name": "c", "env": env}
+    return {"apiVersion": "v1", "metadata": metadata, "spec": {"containers": [container]}}
+
+
+def test_time_of_managed_fields_is_linear_in_the_length_of_a_list():
+    names = [f"v{number}" for number in range(4000)]
+    first, second = (FieldManager(name, "Apply") for name in "ab")
+    before, after = with_variables(names, "a"), with_variables(names, "b")
+    began = time.process_time()
+    applied = apply.apply(None, before, first, at="1", force=False)
+    with pytest.raises(ConflictError, match="4000 conflicts"):
+        apply.apply(applied, after, second, at="2", force=False)
+    taken = apply.apply(applied, after, second, at="2", force=True)
+    left = apply.apply(taken, with_variables(names[:1], "b"), second, at="3", force=False)
+    assert len(left["spec"]["containers"][0]["env"]) == 4000  # The first still owns their names.
+    left = apply.apply(left, with_variables(names[:1], "b"), first, at="4", force=False)
+    assert left["spec"] == with_variables(names[:1], "b")["spec"]
+    created = apply.record_creation(before, FieldManager("c", "Update"), "1")
+    changed = {**created, "spec": with_variables(names[::-1], "b")["spec"]}
+    apply.record_update(created, changed, FieldManager("d", "Update"), "2")
+    assert time.process_time() - began < 15  # by search: three minutes

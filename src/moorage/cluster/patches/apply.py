@@ -10,7 +10,8 @@ A set of fields has the form of `managedFields`:
 `f:` is a field, `k:` an item of a list by its keys, `v:` an item of a set. A leaf is empty.
 """
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -71,11 +72,12 @@ def apply(
         owned = {BEFORE_FIRST_APPLY: _object_paths(live, rules)}
     merged = _merge(live, applied, (), rules)
     conflicts: dict[FieldManager, list[Path]] = {}
+    difference = Difference(live, merged, rules)
     for other, other_paths in owned.items():
         if other == manager:
             continue
         for path in sorted(paths & other_paths):
-            if _differ(live, merged, path, rules):
+            if difference.at(path):
                 conflicts.setdefault(other, []).append(path)
     if not force and (refused := _refused(conflicts, live, manager, rules)):
         version = shown_version or live.get("apiVersion", "")
@@ -85,10 +87,8 @@ def apply(
     before = owned.get(manager, set())
     others = set().union(*(found for other, found in owned.items() if other != manager))
     shared = {path[:length] for path in others | paths for length in range(1, len(path) + 1)}
-    # The shortest first: an item that no other manager shares is removed whole, with its keys.
-    for path in sorted(before - shared, key=len):
-        if find_value(merged, path, rules) is not ABSENT:
-            merged = remove_value(merged, path, rules)
+    # An item that no other manager shares is removed whole, with its keys.
+    merged = without_values(merged, before - shared, rules)
     owned[manager] = paths
     merged = last_applied.with_configuration(merged, applied, manager.name)
     return _with_managed_fields(merged, owned, applied, at, live)
@@ -104,7 +104,8 @@ def _refused(
     before = last_applied.configuration(live, manager.name) if conflicts else None
     if before is None:
         return conflicts
-    own = {each for each in _object_paths(before, rules) if not _differ(before, live, each, rules)}
+    difference = Difference(before, live, rules)
+    own = {each for each in _object_paths(before, rules) if not difference.at(each)}
     left = {
         other: [each for each in paths if each not in own] for other, paths in conflicts.items()
     }
@@ -121,7 +122,8 @@ def record_update(
     """The object after another write: the manager becomes the owner of changed fields."""
     was, now = _changed_parts(before, after)
     old, new = (_object_paths(each, rules, own_maps=True) for each in (was, now))
-    changed = {path for path in new if _differ(before, after, path, rules)}
+    difference = Difference(before, after, rules)
+    changed = {path for path in new if difference.at(path)}
     lost = changed | (old - new)
     if not lost:
         return after
@@ -166,13 +168,21 @@ def record_creation(
     return _with_entries(obj, [_entry(manager, fields, obj, at)])
 
 
-def _differ(before: Object, after: Object, path: Path, rules: MergeRules) -> bool:
-    """Whether a leaf changed; of an object with leaves of its own, whether it is there at all."""
-    old, new = (find_value(each, path, rules) for each in (before, after))
-    if isinstance(old, dict) and isinstance(new, dict):
-        names = tuple(step[2:] for step in path if step.startswith("f:"))
-        return path[-1].startswith("f:") and rules.is_atomic_map(names) and old != new
-    return bool(old != new)
+class Difference:
+    """What of two versions of an object differs."""
+
+    def __init__(self, before: Object, after: Object, rules: MergeRules) -> None:
+        self._before, self._after = FieldValues(before, rules), FieldValues(after, rules)
+        self._rules = rules
+
+    def at(self, path: Path) -> bool:
+        """Whether a leaf changed; of an object with leaves of its own, whether it is there."""
+        old, new = self._before.at(path), self._after.at(path)
+        if isinstance(old, dict) and isinstance(new, dict):
+            names = tuple(step[2:] for step in path if step.startswith("f:"))
+            is_atomic = path[-1].startswith("f:") and self._rules.is_atomic_map(names)
+            return is_atomic and old != new
+        return bool(old != new)
 
 
 def _check_duplicates(value: Any, path: tuple[str, ...], rules: MergeRules) -> None:
@@ -184,7 +194,8 @@ def _check_duplicates(value: Any, path: tuple[str, ...], rules: MergeRules) -> N
         rule = rules.list_rule(path)
         steps = [key_step(each, rule) for each in value] if rule.keys else []
         if len(set(steps)) < len(steps) and None not in steps:
-            repeated = next(each for each in steps if steps.count(each) > 1)
+            counts = Counter(steps)
+            repeated = next(each for each in steps if counts[each] > 1)
             where = "." + ".".join(path)
             raise UnclassifiedError(
                 f"failed to create typed patch object: {where}: duplicate entries for key "
@@ -212,7 +223,8 @@ def _merge_lists(
 ) -> list[Any]:
     rule = rules.list_rule(path)
     if rule.is_set:
-        return [*live, *(each for each in applied if each not in live)]
+        known = set(map(_item_step, live))
+        return [*live, *(each for each in applied if _item_step(each) not in known)]
     steps = [key_step(each, rule) for each in applied] if rule.keys else [None]
     merged = {key_step(each, rule): each for each in live}
     if None in steps or None in merged:
@@ -414,47 +426,92 @@ def fields_from_leaves(paths: set[Path]) -> Fields:
     return fields
 
 
-def find_value(obj: Any, path: Path, rules: MergeRules = BUILT_IN_KINDS) -> Any:
-    """The value at a path of an object, or ABSENT."""
-    names: tuple[str, ...] = ()
-    for step in path:
-        if step.startswith("f:"):
-            name = step[2:]
-            if not isinstance(obj, dict) or name not in obj:
+class FieldValues:
+    """The values of an object by path. Each list is searched once, however many paths lead in."""
+
+    def __init__(self, obj: Object, rules: MergeRules = BUILT_IN_KINDS) -> None:
+        self._object = obj
+        self._rules = rules
+        self._items: dict[tuple[int, str, tuple[str, ...]], dict[str | None, Any]] = {}
+
+    def at(self, path: Path) -> Any:
+        """The value at a path, or ABSENT."""
+        value: Any = self._object
+        names: tuple[str, ...] = ()
+        for step in path:
+            if step.startswith("f:"):
+                name = step[2:]
+                if not isinstance(value, dict) or name not in value:
+                    return ABSENT
+                value, names = value[name], (*names, name)
+            elif isinstance(value, list):
+                value = self._items_of(value, step[:2], names).get(step, ABSENT)
+                if value is ABSENT:
+                    return ABSENT
+            else:
                 return ABSENT
-            obj, names = obj[name], (*names, name)
-        else:
-            items = obj if isinstance(obj, list) else ()
-            rule = rules.list_rule(names)
-            obj = next((each for each in items if _list_step(each, step, rule) == step), ABSENT)
-            if obj is ABSENT:
-                return ABSENT
-    return obj
+        return value
+
+    def _items_of(
+        self, items: list[Any], form: str, names: tuple[str, ...]
+    ) -> dict[str | None, Any]:
+        key = id(items), form, names
+        found = self._items.get(key)
+        if found is None:
+            rule = self._rules.list_rule(names)
+            found = self._items[key] = {}
+            for each in items:
+                found.setdefault(_list_step(each, form, rule), each)
+        return found
 
 
-def _list_step(item: Any, step: str, rule: ListRule) -> str | None:
-    """The step of a list item, by value or by keys as in the given step."""
-    return _item_step(item) if step.startswith("v:") else key_step(item, rule)
+def _list_step(item: Any, form: str, rule: ListRule) -> str | None:
+    """The step of a list item, by its value (`v:`) or by its keys (`k:`)."""
+    return _item_step(item) if form == "v:" else key_step(item, rule)
 
 
-def remove_value(
-    obj: Any, path: Path, rules: MergeRules = BUILT_IN_KINDS, names: tuple[str, ...] = ()
+def without_values(obj: Object, paths: Iterable[Path], rules: MergeRules = BUILT_IN_KINDS) -> Any:
+    """The object without the values at these paths, and without parts that become empty."""
+    removed: Fields = {}
+    for path in paths:
+        inner = removed
+        for step in path:
+            inner = inner.setdefault(step, {})
+        inner[_SELF] = {}
+    return _without(obj, removed, (), rules)
+
+
+def _without(value: Any, removed: Fields, names: tuple[str, ...], rules: MergeRules) -> Any:
+    """The value without what is removed in it; the same value if nothing is, or ABSENT."""
+    if _SELF in removed:
+        return ABSENT
+    if isinstance(value, dict):
+        left = {}
+        for name, each in value.items():
+            inner = removed.get(f"f:{name}")
+            kept = each if inner is None else _without(each, inner, (*names, name), rules)
+            if kept is each or (kept is not ABSENT and kept not in ({}, [])):
+                left[name] = kept
+        is_same = left.keys() == value.keys() and all(left[name] is value[name] for name in left)
+        return value if is_same else left
+    if isinstance(value, list):
+        rule, forms = rules.list_rule(names), sorted({step[:2] for step in removed} & {"k:", "v:"})
+        items = [_item_without(each, removed, forms, rule, names, rules) for each in value]
+        is_same = all(new is old for new, old in zip(items, value, strict=True))
+        return value if is_same else [each for each in items if each is not ABSENT]
+    return value
+
+
+def _item_without(
+    item: Any,
+    removed: Fields,
+    forms: list[str],
+    rule: ListRule,
+    names: tuple[str, ...],
+    rules: MergeRules,
 ) -> Any:
-    """The object without the value at a path, and without parts that become empty."""
-    step, rest = path[0], path[1:]
-    name = step[2:]
-    if step.startswith("f:") and isinstance(obj, dict) and name in obj:
-        inner = remove_value(obj[name], rest, rules, (*names, name)) if rest else ABSENT
-        if inner is ABSENT or inner == {} or inner == []:
-            return {key: value for key, value in obj.items() if key != name}
-        return {**obj, name: inner}
-    if step.startswith(("k:", "v:")) and isinstance(obj, list):
-        rule = rules.list_rule(names)
-        kept = []
-        for each in obj:
-            if _list_step(each, step, rule) != step:
-                kept.append(each)
-            elif rest:
-                kept.append(remove_value(each, rest, rules, names))
-        return kept
-    return obj
+    for form in forms:
+        inner = removed.get(_list_step(item, form, rule) or "")
+        if inner is not None:
+            return _without(item, inner, names, rules)
+    return item
