@@ -17,7 +17,7 @@ from moorage.cluster.status_errors import (
     TooLargeError,
     UnavailableError,
 )
-from moorage.cluster.store import OBJECT_LIMIT
+from moorage.cluster.store import LOG_BYTES, OBJECT_LIMIT
 from moorage.errors import InputError
 from moorage.serve.journaled_store import open_store
 from moorage.serve.sqlite import VERSION_GAP, SqliteJournal
@@ -137,6 +137,22 @@ def test_change_logs_are_limited_per_resource():
         store.log(CONFIG_MAPS).since(begin)
     assert names(each.object for each in store.log(PODS).since(begin)) == ["p"]
     assert len(store.log(CONFIG_MAPS).since(store.version - 3)) == 3
+
+
+def test_change_logs_are_limited_by_their_bytes(store):
+    begin = store.version
+    store.create(PODS, cm("p"))
+    store.create(CONFIG_MAPS, cm("big"))
+    for number in range(150):
+        store.update(CONFIG_MAPS, cm("big", a=str(number % 10) * 1_000_000))
+        log = store.log(CONFIG_MAPS)
+        assert log.since(store.version - 1)[0].object is store.get(CONFIG_MAPS, "default", "big")
+    with pytest.raises(ExpiredError, match="too old resource version"):
+        log.since(begin)
+    kept = log.since(log.floor)
+    assert 10 <= len(kept) <= LOG_BYTES / 2_000_000
+    assert log.bytes == sum(change.size for change in kept)
+    assert names(each.object for each in store.log(PODS).since(begin)) == ["p"]
 
 
 def test_snapshot_of_an_earlier_version(store):

@@ -24,8 +24,13 @@ from moorage.controllers.objects import Object
 ADDED, MODIFIED, DELETED = "ADDED", "MODIFIED", "DELETED"
 
 LOG_SIZE = 16_384
+"""Changes of each resource; up to twice as many are kept."""
+LOG_BYTES = 64 * 1024 * 1024
+"""Bytes of JSON in all logs. The objects themselves take up to eight times as much memory."""
 OBJECT_LIMIT = 1_500_000
 """Bytes of JSON: the limit of etcd."""
+CACHED_BYTES = 16 * 1024
+"""Results are kept for parts of objects up to this size: a thousand large ones take gigabytes."""
 
 ObjectKey = tuple[str, str]
 """Namespace (empty for cluster-scoped objects) and name."""
@@ -66,6 +71,12 @@ class Change(NamedTuple):
     def version(self) -> int:
         return self.stored.version
 
+    @property
+    def size(self) -> int:
+        """The bytes of JSON that it keeps: the object, and the one before."""
+        before = 0 if self.stored_before is None else len(self.stored_before.body)
+        return before + len(self.stored.body)
+
 
 class ResourceChangeLog:
     """The latest changes of one resource in order of version; the oldest are dropped."""
@@ -73,15 +84,30 @@ class ResourceChangeLog:
     def __init__(self, size: int, floor: int) -> None:
         self.floor = floor  # changes up to this version were dropped
         self.first = 0  # the position of the oldest change; positions are never reused
+        self.bytes = 0
         self._size = size
         self._changes: list[Change] = []
 
     def append(self, change: Change) -> None:
         self._changes.append(change)
+        self.bytes += change.size
         if len(self._changes) > 2 * self._size:  # In bulk: removing a list's head is slow.
-            self.floor = self._changes[self._size - 1].version
-            self.first += self._size
-            del self._changes[: self._size]
+            self._drop(self._size)
+
+    def halve(self) -> None:
+        """Drop the oldest changes, half of the bytes; the latest change stays for its watchers."""
+        bytes_, count = self.bytes, 0
+        while bytes_ > self.bytes // 2 and count < len(self._changes) - 1:
+            bytes_ -= self._changes[count].size
+            count += 1
+        self._drop(count)
+
+    def _drop(self, count: int) -> None:
+        if count:
+            self.bytes -= sum(change.size for change in self._changes[:count])
+            self.floor = self._changes[count - 1].version
+            self.first += count
+            del self._changes[:count]
 
     def position_after(self, version: int) -> int:
         """The position of the first change after a version; raises ExpiredError if dropped."""
@@ -118,6 +144,7 @@ class Store:
         self.failure: UnavailableError | None = None
         self._objects: dict[str, dict[ObjectKey, StoredObject]] = {}  # by storage key
         self._logs: dict[str, ResourceChangeLog] = {}
+        self._log_bytes = 0
         self._log_size = log_size
         self._floor = 1
         self._subscribers: list[Callable[[Change], None]] = []
@@ -269,12 +296,24 @@ class Store:
         return obj
 
     def _publish(self, change: Change) -> None:
-        self.log(change.resource).append(change)
+        self._append(change)
         self._record(change)
         for subscriber in tuple(self._subscribers):
             subscriber(change)
         if self.durable_version == self.version:
             self._notify_durable()
+
+    def _append(self, change: Change) -> None:
+        """Log a change; the longest log makes room if all of them become too long."""
+        log = self.log(change.resource)
+        before = log.bytes
+        log.append(change)
+        self._log_bytes += log.bytes - before
+        if self._log_bytes > LOG_BYTES:
+            longest = max(self._logs.values(), key=attrgetter("bytes"))
+            before = longest.bytes
+            longest.halve()
+            self._log_bytes += longest.bytes - before
 
     def _record(self, change: Change) -> None:
         """Make a change durable, or begin to."""

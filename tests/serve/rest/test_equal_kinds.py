@@ -29,7 +29,7 @@ def definition(group, kind, plural, version="v1"):
 @pytest.mark.parametrize(
     ("group", "version", "kind", "plural"),
     [
-        pytest.param("scheduling.x-k8s.io", "v1alpha1", "PodGroup", "podgroups", id="group of ours"),
+        pytest.param("scheduling.x-k8s.io", "v1alpha1", "PodGroup", "podgroups", id="next to ours"),
         pytest.param("scheduling.moorage.dev", "v1alpha1", "Plan", "plans", id="own group"),
         pytest.param("example.com", "v1", "Pod", "pods", id="pods"),
         pytest.param("example.com", "v1", "Node", "nodes", id="nodes"),

@@ -5,7 +5,10 @@ import json
 import pytest
 import yaml
 
+from moorage.cluster.resources import CONFIG_MAPS
+from moorage.cluster.store import StoredObject, encode
 from moorage.serve.protobuf import envelope, wire
+from moorage.serve.rest.responses import MessageCache
 
 PODS = "/api/v1/namespaces/default/pods"
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
@@ -145,3 +148,13 @@ def test_response_to_a_write_in_protobuf(server, make_pod):
     pod = json.dumps(make_pod("web")).encode()
     answer = server.request("POST", PODS, pod, Accept=PROTOBUF)
     assert envelope.decode(answer.body)["metadata"]["name"] == "web"
+
+
+def test_kept_messages_are_limited_by_their_bytes():
+    cache = MessageCache(max_bytes=5_000_000)
+    for number in range(20):
+        obj = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": f"c{number}"}}
+        obj["data"] = {"a": "x" * 1_000_000}
+        stored = StoredObject(obj, encode(obj), number)
+        assert cache.get(CONFIG_MAPS, stored) is cache.get(CONFIG_MAPS, stored)
+    assert 2_000_000 < cache.bytes <= 5_000_000

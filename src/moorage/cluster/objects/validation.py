@@ -22,6 +22,7 @@ from moorage.cluster.objects import definition_rules, device_rules
 from moorage.cluster.objects.structs import Definition, struct_of
 from moorage.cluster.resources import Resource
 from moorage.cluster.status_errors import BadRequestError, InvalidError, StatusCause
+from moorage.cluster.store import CACHED_BYTES
 from moorage.controllers.objects import SAFE_LETTERS, Object
 
 _QUANTITY_RULE = (
@@ -92,7 +93,8 @@ def _errors(kind: str, obj: Object) -> Errors:
     text = msgspec.json.encode(obj.get("spec", {}))
     # Only these keys refer to the labels of the pod.
     labels = obj["metadata"].get("labels", {}) if b"matchLabelKeys" in text else {}
-    of_quantities, of_spec = _pod_spec_errors(text, msgspec.json.encode(labels))
+    check = _pod_spec_errors if len(text) <= CACHED_BYTES else _pod_spec_errors.__wrapped__
+    of_quantities, of_spec = check(text, msgspec.json.encode(labels))
     return (*of_quantities, *_quantity_errors(kind, {"status": obj.get("status")})), of_spec
 
 

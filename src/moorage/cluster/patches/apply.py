@@ -25,6 +25,7 @@ from moorage.cluster.status_errors import (
     StatusCause,
     UnclassifiedError,
 )
+from moorage.cluster.store import CACHED_BYTES
 from moorage.controllers.objects import SERVER_METADATA, Object
 
 Fields = dict[str, Any]
@@ -343,7 +344,9 @@ def object_fields(
             if not value:
                 continue
         if key == "spec" and own_maps and rules is BUILT_IN_KINDS:
-            fields["f:spec"] = _spec_fields(msgspec.json.encode(value))
+            spec = msgspec.json.encode(value)
+            of_spec = _spec_fields if len(spec) <= CACHED_BYTES else _spec_fields.__wrapped__
+            fields["f:spec"] = of_spec(spec)
         else:
             fields[f"f:{key}"] = _value_fields(value, (key,), rules, own_maps=own_maps)
     return fields

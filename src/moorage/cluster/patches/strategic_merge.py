@@ -118,7 +118,8 @@ def _merge_items(target: list[Any], patch: list[Map], key: str, path: tuple[str,
                 raise UnclassifiedError(text)
     if any(each.get(_PATCH) == "replace" for each in patch):
         return [_without_directives(each) for each in merged]
-    items, index = [], {}
+    items: list[Any] = []
+    index: dict[Hashable, int] = {}
     for item in target:
         if (identity := _item_identity(item, key)) not in deleted:
             index.setdefault(identity, len(items))

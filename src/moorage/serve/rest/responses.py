@@ -97,8 +97,9 @@ META_V1 = "meta.k8s.io/v1"
 class MessageCache:
     """Protobuf messages of stored objects: several watches send each change at the same time."""
 
-    def __init__(self, size: int = 4096) -> None:
-        self._size = size
+    def __init__(self, max_bytes: int = 16 * 1024 * 1024) -> None:
+        self._max_bytes = max_bytes
+        self.bytes = 0
         # The JSON is kept with the message, so that no other object gets its id meanwhile.
         self._found: dict[tuple[int, Resource], tuple[bytes, bytes]] = {}
 
@@ -111,8 +112,10 @@ class MessageCache:
             except UnencodableError as error:
                 raise NotAcceptableError(f"{error}; ask for JSON", resource) from None
             found = self._found[key] = stored.body, message
-            if len(self._found) > self._size:
-                del self._found[next(iter(self._found))]  # the oldest
+            self.bytes += sum(map(len, found))
+            while self.bytes > self._max_bytes:
+                oldest = self._found.pop(next(iter(self._found)))
+                self.bytes -= sum(map(len, oldest))
         return found[1]
 
 

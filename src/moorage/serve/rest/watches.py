@@ -6,14 +6,23 @@ the log gets an Expired error and lists again; a slow client uses no memory here
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from aiohttp import web
 
 from moorage.cluster.resources import Resource
 from moorage.cluster.status_errors import ExpiredError, StatusError
-from moorage.cluster.store import ADDED, DELETED, MODIFIED, Change, Store, StoredObject, encode
+from moorage.cluster.store import (
+    ADDED,
+    DELETED,
+    MODIFIED,
+    Change,
+    ObjectKey,
+    Store,
+    StoredObject,
+    encode,
+)
 from moorage.serve.protobuf import envelope
 from moorage.serve.rest import negotiation, responses
 from moorage.serve.rest.lists import ObjectSelector
@@ -24,7 +33,9 @@ INITIAL_EVENTS_END = {"k8s.io/initial-events-end": "true"}
 BOOKMARK_SECONDS = 60.0
 BATCH_SECONDS = 0.01
 CONNECTION_CHECK_SECONDS = 10.0
-_MAX_BATCH = 256  # changes per write: few enough to let other requests in
+# Changes and bytes per write: few enough to let other requests in, and for a client that does not
+# read to take little memory.
+_MAX_BATCH, _MAX_BATCH_BYTES = 256, 1024 * 1024
 
 Render = Callable[[StoredObject], bytes]
 """Encodes an object in the format of the client: plain, as a Table, as metadata only."""
@@ -99,26 +110,27 @@ class Watches:
         self._woken.add(woken)
         unsubscribe = store.on_durable(woken.set)
         try:
-            lines, position = _initial_lines(store, watch)
-            if lines:
-                yield b"".join(lines)
+            initial, position = _initial_lines(store, watch)
+            for chunk in _joined(initial):
+                yield chunk
+                await asyncio.sleep(0)
             log = store.log(watch.resource)
             ends_at = clock() + watch.timeout_seconds
             bookmark_at = clock() + BOOKMARK_SECONDS
             while not self._closing:
                 woken.clear()
-                lines = []
+                batch = _Batch()
                 durable = store.durable_version
-                while len(lines) < _MAX_BATCH and (change := log.at(position)) is not None:
+                while not batch.is_full and (change := log.at(position)) is not None:
                     if change.version > durable:
                         break
                     position += 1
                     if line := _change_line(watch, change):
-                        lines.append(line)
-                if lines:
-                    yield b"".join(lines)
+                        batch.add(line)
+                if batch.lines:
+                    yield b"".join(batch.lines)
                     # Changes often come in bursts: wait a little to send them in one write.
-                    await asyncio.sleep(0 if len(lines) >= _MAX_BATCH else BATCH_SECONDS)
+                    await asyncio.sleep(0 if batch.is_full else BATCH_SECONDS)
                     continue
                 now = clock()
                 if now >= ends_at or not is_connected():
@@ -136,7 +148,35 @@ class Watches:
             self._woken.discard(woken)
 
 
-def _initial_lines(store: Store, watch: WatchRequest) -> tuple[list[bytes], int]:
+class _Batch:
+    """The lines of one write."""
+
+    def __init__(self) -> None:
+        self.lines: list[bytes] = []
+        self._bytes = 0
+
+    def add(self, line: bytes) -> None:
+        self.lines.append(line)
+        self._bytes += len(line)
+
+    @property
+    def is_full(self) -> bool:
+        return len(self.lines) >= _MAX_BATCH or self._bytes >= _MAX_BATCH_BYTES
+
+
+def _joined(lines: Iterable[bytes]) -> Iterator[bytes]:
+    """The lines in batches."""
+    batch = _Batch()
+    for line in lines:
+        batch.add(line)
+        if batch.is_full:
+            yield b"".join(batch.lines)
+            batch = _Batch()
+    if batch.lines:
+        yield b"".join(batch.lines)
+
+
+def _initial_lines(store: Store, watch: WatchRequest) -> tuple[Iterator[bytes], int]:
     """The lines to send at once, and the log position after them; raises ExpiredError."""
     log, durable = store.log(watch.resource), store.durable_version
     version = watch.options.version or 0
@@ -145,15 +185,19 @@ def _initial_lines(store: Store, watch: WatchRequest) -> tuple[list[bytes], int]
         # client that gets this answer lists again.
         raise ExpiredError(f"Too large resource version: {version}, current: {durable}")
     if version and not watch.options.initial_events:
-        return [], log.position_after(version)
-    lines = [
-        watch.frame(ADDED, watch.render(stored))
-        for _, stored in store.snapshot(watch.resource, watch.namespace, durable)
-        if watch.selector.matches(stored.object)
-    ]
+        return iter(()), log.position_after(version)
+    found = store.snapshot(watch.resource, watch.namespace, durable)
+    return _snapshot_lines(watch, found, durable), log.position_after(durable)
+
+
+def _snapshot_lines(
+    watch: WatchRequest, found: Sequence[tuple[ObjectKey, StoredObject]], version: int
+) -> Iterator[bytes]:
+    for _, stored in found:
+        if watch.selector.matches(stored.object):
+            yield watch.frame(ADDED, watch.render(stored))
     if watch.options.initial_events:
-        lines.append(_bookmark(watch, durable, INITIAL_EVENTS_END))
-    return lines, log.position_after(durable)
+        yield _bookmark(watch, version, INITIAL_EVENTS_END)
 
 
 def _change_line(watch: WatchRequest, change: Change) -> bytes:
