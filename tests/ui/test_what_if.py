@@ -15,9 +15,10 @@ from tests.ui.builders import cluster, make_pod
 from moorage import what_if as answer_what_if
 from moorage.errors import InputError
 from moorage.planning import prices
-from moorage.ui import what_if
+from moorage.ui import documents, what_if
 from moorage.ui.snapshot import ClusterSnapshot
 
+GIBIBYTE = 1024**3
 CHANGES = (("add", "node-1:2"), ("pods", "default/web-1:3"), ("remove", "node-0"))
 
 
@@ -155,3 +156,22 @@ def test_unknown_names(objects):
         what_if.try_out(ClusterSnapshot(objects), [("remove", "x")])
     with pytest.raises(InputError, match="there is no node 'node-1-new-9'"):
         what_if.node(ClusterSnapshot(objects), "node-1-new-9", CHANGES)
+
+
+@pytest.mark.parametrize(
+    ("change", "lost"),
+    [
+        pytest.param(("drain", "node-1"), 2, id="a drain that loses pods"),
+        pytest.param(("uncordon", "node-1"), 0, id="no difference"),
+    ],
+)
+def test_totals_are_compared_once_the_pending_pods_are_placed(objects, change, lost):
+    snapshot = ClusterSnapshot(objects)
+    found = what_if.try_out(snapshot, [change])
+    assert (found["counts"]["lost"], found["placedFirst"]) == (lost, 1)
+    now = documents.cluster(snapshot)["resources"]
+    for total, each, placed in zip(found["totals"], (500, GIBIBYTE), (1000, GIBIBYTE), strict=True):
+        shown = next(figures for figures in now if figures["name"] == total["before"]["name"])
+        assert total["before"]["requested"] == shown["requested"] + placed
+        assert total["before"]["allocatable"] == shown["allocatable"]
+        assert total["after"]["requested"] == total["before"]["requested"] - lost * each

@@ -106,6 +106,8 @@ class WhatIfAnswer:
     pending_after: int
     # The nodes of all pods without the changes; an empty text for pending pods.
     nodes_before: Mapping[str, str]
+    # What the pods on nodes request without the changes, by resource.
+    requested_before: Mapping[str, int]
     # The changed cluster.
     packing: Packing
     # None without prices.
@@ -158,7 +160,7 @@ def what_if(
     cluster = InputCluster.of(everything, config)
     packing = Packing(cluster.objects, cluster.config, seed=seed)
     draining.place_pending(packing)
-    old = _nodes_of(packing)
+    old, requested = _nodes_of(packing), _requested(packing)
     changed = cluster.config if new_config is None else configuration.load(new_config)
     for kind, text in changes:
         if kind == "weight":
@@ -179,7 +181,7 @@ def what_if(
     if changing.drained:
         nodes = [changing.nodes[name] for name in dict.fromkeys(changing.drained)]
         drained = draining.drain_packing(cluster, packing, nodes)
-    found = _difference(tuple(changes), old, packing, drained)
+    found = _difference(tuple(changes), old, requested, packing, drained)
     if queues_before is not None:
         effects = queue_changes.effects(
             queues_before,
@@ -320,6 +322,7 @@ class _Changing:
 def _difference(
     changes: tuple[Change, ...],
     old: Mapping[str, str],
+    requested: Mapping[str, int],
     after: Packing,
     drained: DrainResult | None,
 ) -> WhatIfAnswer:
@@ -342,6 +345,7 @@ def _difference(
         pending_before=sum(not node for node in old.values()),
         pending_after=sum(not node for node in new.values()),
         nodes_before=old,
+        requested_before=requested,
         packing=after,
     )
 
@@ -350,6 +354,14 @@ def _nodes_of(packing: Packing) -> dict[str, str]:
     """Every pod that could be on another node, with its node; an empty text for pending pods."""
     found = {pod.key: pod.node_name for pod in packing.running if not belongs_to_node(pod)}
     return found | {pod.key: "" for pod in packing.waiting if not belongs_to_node(pod)}
+
+
+def _requested(packing: Packing) -> dict[str, int]:
+    table = packing.scheduler.cluster.table
+    return {
+        name: int(table.requested(name)[table.active_rows].sum())
+        for name in table.allocatable_columns.columns
+    }
 
 
 def _belongs_to(obj: KubeObject, node: str) -> bool:

@@ -248,12 +248,12 @@ def _requested(info: NodeInfo, resource: str) -> int:
 def _total(snapshot: ClusterSnapshot, resource: str) -> Plain:
     table = snapshot.table.slice(np.array(snapshot.rows, dtype=np.intp))
     requested = table.pod_count if resource == "pods" else table.requested(resource)
-    return _figures(resource, int(table.allocatable(resource).sum()), int(requested.sum()))
+    return figures(resource, int(table.allocatable(resource).sum()), int(requested.sum()))
 
 
 def total(infos: Sequence[NodeInfo], resource: str) -> Plain:
     """A resource over nodes."""
-    return _figures(
+    return figures(
         resource,
         sum(info.allocatable(resource) for info in infos),
         sum(_requested(info, resource) for info in infos),
@@ -261,10 +261,10 @@ def total(infos: Sequence[NodeInfo], resource: str) -> Plain:
 
 
 def _amounts(info: NodeInfo, resource: str) -> Plain:
-    return _figures(resource, info.allocatable(resource), _requested(info, resource))
+    return figures(resource, info.allocatable(resource), _requested(info, resource))
 
 
-def _figures(resource: str, allocatable: int, requested: int) -> Plain:
+def figures(resource: str, allocatable: int, requested: int) -> Plain:
     """Amounts as numbers (cpu in milli), and as texts."""
     return {
         "name": resource,

@@ -42,7 +42,7 @@ def try_out(
             )
         },
     }
-    before, after = list(snapshot.infos()), _infos(snapshot, found)
+    after = _infos(snapshot, found)
     there = [info for info in after if _is_there(found, info.name)]
     return {
         "version": snapshot.version,
@@ -53,9 +53,18 @@ def try_out(
         "pendingBefore": found.pending_before,
         "pendingAfter": found.pending_after,
         "totals": [
-            {"before": documents.total(before, name), "after": documents.total(there, name)}
+            {
+                "before": documents.figures(
+                    name,
+                    sum(info.allocatable(name) for info in snapshot.infos()),
+                    found.requested_before.get(name, 0),
+                ),
+                "after": documents.total(there, name),
+            }
             for name in COMPARED
         ],
+        # Without the changes they would get a node as well.
+        "placedFirst": sum(bool(old.get(pod.key)) for pod in snapshot.pending),
         "cost": _cost(found),
         "command": _command(snapshot, changes),
         "map": documents.columns(after, resource, group) | _marks(snapshot, found, after),

@@ -119,7 +119,8 @@ export function whatIfPanel(answer, open) {
         `${before.requestedText} of ${before.allocatableText}`, `${after.requestedText} of ${after.allocatableText}`]),
       ...(cost ? [["cost per hour", cost.beforeText, `${cost.afterText} (${cost.difference < 0 ? "" : "+"}${cost.differenceText})`]] : [])]),
     cost?.unpriced ? element("p", { class: "quiet" }, `${count(cost.unpriced, "node")} without a price not counted.`) : null,
-    element("p", { class: "quiet" }, "Pending pods are placed first. Nothing is changed. The same on the command line:"),
-    element("code", {}, answer.command),
+    element("p", { class: "quiet" }, answer.placedFirst ? `${count(answer.placedFirst, "pending pod")} that ${
+      answer.placedFirst === 1 ? "fits is" : "fit are"} placed first, before and after. ` : "", "Nothing is changed."),
+    ...(answer.command ? [element("p", { class: "quiet" }, "The same on the command line:"), element("code", {}, answer.command)] : []),
   ];
 }
