@@ -56,10 +56,33 @@ def test_a_node(snapshot):
         ("taint:team=other", []),
         ("taint:team:NoSchedule", [2]),
         ("taint:team:NoExecute", []),
+        ("pod:run-1", [1, *range(10, 20)]),
+        ("pod:run-1 node-12", [12]),
+        ("pod:run-2 is:cordoned pod:1", [1]),
+        ("pod:", list(range(20))),
+        ("pod:big", []),
     ],
 )
 def test_search(snapshot, query, positions):
     assert documents.matching(snapshot, query)["positions"] == positions
+
+
+@pytest.mark.parametrize(
+    ("query", "count"),
+    [
+        ("", 47),
+        ("run-1", 11),
+        ("default/run-1", 11),
+        ("pod:run-1", 11),
+        ("pod:run-1 is:cordoned", 1),
+        ("pod:1 pod:run-2 node-1", 1),
+        ("pod:big", 5),
+        ("pod:big is:cordoned", 0),
+    ],
+)
+def test_search_for_pods(snapshot, query, count):
+    found = documents.pods(snapshot, query)
+    assert (found["count"], len(found["pods"])) == (count, count)
 
 
 @pytest.mark.parametrize("query", ["is:happy", "label:a=b=c", "x" * 1001])

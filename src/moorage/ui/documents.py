@@ -16,6 +16,7 @@ from moorage.explaining import text
 from moorage.explaining.explanation import Explanation
 from moorage.nodes.info import NodeInfo
 from moorage.ui import queries
+from moorage.ui.queries import Query
 from moorage.ui.snapshot import CORDONED, NOT_READY, TAINTED, ClusterSnapshot, state_of
 
 MOST_PODS = 200
@@ -92,8 +93,11 @@ def columns(infos: Sequence[NodeInfo], resource: str, group: str) -> Plain:
 
 def matching(snapshot: ClusterSnapshot, query: str) -> Plain:
     """The positions, in the list of `nodes`, of those that a search matches."""
-    matches = queries.parse(query)
-    found = [index for index, info in enumerate(snapshot.infos()) if matches(info.node)]
+    search = queries.parse(query)
+    found = [index for index, info in enumerate(snapshot.infos()) if search.matches(info.node)]
+    if search.pod_texts:
+        names = {pod.node_name for pod in _matching_pods(snapshot, search)}
+        found = [index for index in found if snapshot.table.name(snapshot.rows[index]) in names]
     return {"version": snapshot.version, "query": query, "positions": found}
 
 
@@ -119,9 +123,17 @@ def node(snapshot: ClusterSnapshot, info: NodeInfo) -> Plain:
     }
 
 
+def _matching_pods(snapshot: ClusterSnapshot, search: Query) -> list[Pod]:
+    return [pod for key, pod in snapshot.pods.items() if search.matches_pod(key)]
+
+
 def pods(snapshot: ClusterSnapshot, query: str = "") -> Plain:
-    """Pods whose namespace/name contains a text."""
-    found = [pod for key, pod in snapshot.pods.items() if query in key]
+    """Pods that a search matches: their names, and their nodes if it is about nodes as well."""
+    search = queries.parse(query if queries.POD in query else queries.POD + query)
+    found = _matching_pods(snapshot, search)
+    if search.tests:
+        names = {info.name for info in snapshot.infos() if search.matches(info.node)}
+        found = [pod for pod in found if pod.node_name in names]
     return {
         "version": snapshot.version,
         "count": len(found),

@@ -1,4 +1,4 @@
-"""Which nodes a search text matches.
+"""Which nodes, and which pods, a search text matches.
 
 Words are separated by blanks, and all of them have to match:
 
@@ -6,9 +6,11 @@ Words are separated by blanks, and all of them have to match:
     label:SELECTOR      labels, as kubectl's -l: label:zone=a,disk!=hdd
     taint:KEY[=VALUE][:EFFECT]
     is:cordoned, is:tainted, is:notready
+    pod:TEXT            it has a pod whose namespace/name contains all texts of the search
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from moorage.api import selectors
 from moorage.api.node import Node
@@ -16,17 +18,38 @@ from moorage.errors import InputError
 from moorage.ui.snapshot import CORDONED, NOT_READY, TAINTED, state_of
 
 MOST_CHARACTERS = 1_000
+POD = "pod:"
 STATES = {"cordoned": CORDONED, "tainted": TAINTED, "notready": NOT_READY}
 
 Matches = Callable[[Node], bool]
 
 
-def parse(text: str) -> Matches:
-    """Whether a node matches the text; raises InputError."""
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A search."""
+
+    # The words about nodes, and what the names of pods contain.
+    tests: tuple[Matches, ...]
+    pod_texts: tuple[str, ...]
+
+    def matches(self, node: Node) -> bool:
+        """Whether a node matches all words but those about pods."""
+        return all(test(node) for test in self.tests)
+
+    def matches_pod(self, key: str) -> bool:
+        """Whether a pod's namespace/name contains all texts."""
+        return all(text in key for text in self.pod_texts)
+
+
+def parse(text: str) -> Query:
+    """The search of a text; raises InputError."""
     if len(text) > MOST_CHARACTERS:
         raise InputError(f"a search has at most {MOST_CHARACTERS} characters")
-    tests = [_word(word) for word in text.split()]
-    return lambda node: all(test(node) for test in tests)
+    words = text.split()
+    return Query(
+        tuple(_word(word) for word in words if not word.startswith(POD)),
+        tuple(word.removeprefix(POD) for word in words if word.startswith(POD)),
+    )
 
 
 def _word(word: str) -> Matches:
