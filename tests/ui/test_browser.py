@@ -335,9 +335,113 @@ def test_search(show, snapshots):
     browser.find_element(By.ID, "query").send_keys("pod:run-49")
     wait(browser, lambda: "111 pods found" in panel(browser))
     assert cells(browser, "panel")[0] == ["default/run-49", "node-49"]
-    assert browser.find_element(By.ID, "found").text == "100 found"
+    assert found_text(browser) == "111 found"
     browser.find_element(By.ID, "query").send_keys(Keys.CONTROL, "a", Keys.DELETE)
     wait(browser, lambda: "7 pending pods" in panel(browser))
+
+
+def found_text(browser):
+    return browser.find_element(By.ID, "found").text
+
+
+def error_text(browser):
+    """The error that is shown, and that the browser logs."""
+    for entry in browser.get_log("browser"):
+        assert entry["message"].endswith("400 (Bad Request)")
+    return browser.find_element(By.ID, "error").text
+
+
+@pytest.mark.parametrize(
+    ("query", "found", "pods"),
+    [
+        pytest.param("pod:run-1", 11, 11, id="pods"),
+        pytest.param("pod:run-1 is:cordoned", 1, 1, id="of cordoned nodes"),
+        pytest.param("label:disk=ssd pod:run-1 pod:run-12 node-12", 1, 1, id="two texts"),
+        pytest.param("pod:big", 0, 5, id="pending pods"),
+        pytest.param("pod:big is:cordoned", 0, 0, id="pending pods of nodes"),
+    ],
+)
+def test_a_search_for_pods_beside_other_terms(show, query, found, pods):
+    browser = show(20, f"#{urllib.parse.urlencode({'q': query})}")
+    assert found_text(browser) == f"{found} found"
+    assert f"{pods} pod{'s'[: pods != 1]} found" in panel(browser)
+
+
+def test_nothing_of_an_earlier_search_stays_after_an_error(show):
+    browser = show(20, "#q=pod:run")
+    assert "40 pods found" in panel(browser)
+    browser = show(20, "#q=pod:run+is:happy")
+    assert error_text(browser) == "is:happy: must be one of is:cordoned, is:tainted, is:notready"
+    assert (found_text(browser), panel(browser)) == ("", error_text(browser))
+    browser = show(20, "#q=is:happy&node=node-5")
+    assert "Requested and free" in panel(browser)
+    assert error_text(browser).startswith("is:happy")
+    browser = show(20, "#q=pod:run")
+    assert (found_text(browser), error_text(browser)) == ("20 found", "")
+    assert "40 pods found" in panel(browser)
+
+
+# Without nodes the canvas is as high as a tile; the nodes are in groups with headings.
+HEIGHT, HEIGHT_OF_NOTHING = "return document.querySelector('#tiles').height", 44
+
+
+def test_nothing_of_another_time_stays_after_an_error(show):
+    browser = show("recording", "#at=10&what=remove%3Dnode-2")
+    assert "Before and after" in panel(browser)
+    assert browser.find_elements(By.TAG_NAME, "code") == []  # A command reads no recording.
+    assert "on the command line" not in panel(browser)
+    assert browser.execute_script(HEIGHT) > HEIGHT_OF_NOTHING
+    browser = show("recording", "#at=51&what=remove%3Dnode-2")
+    assert error_text(browser) == "there is no node 'node-2'"
+    assert panel(browser) == "there is no node 'node-2'"
+    assert browser.execute_script(HEIGHT) == HEIGHT_OF_NOTHING
+    assert "2 nodes" in browser.find_element(By.ID, "totals").text
+    assert browser.find_element(By.ID, "clock").text.startswith("00:00:51")
+    browser = show("recording", "#at=never&what=remove%3Dnode-2")
+    assert error_text(browser) == "at: 'never' is not a number of seconds"
+    assert browser.find_element(By.ID, "totals").text == ""
+    browser = show("recording", "#at=10&what=remove%3Dnode-2")
+    assert "Before and after" in panel(browser)
+    assert browser.execute_script(HEIGHT) > HEIGHT_OF_NOTHING
+    assert error_text(browser) == ""
+
+
+SLOW = """
+const send = window.fetch, slow = arguments[0];
+window.fetch = async (url, options) => {
+  if (!String(url).includes(slow)) return send(url, options);
+  window.isWaiting = true;
+  await new Promise((resolve) => { window.goOn = resolve; });
+  return send(url, options);
+};
+"""
+
+
+def test_a_slow_answer_to_an_earlier_question_is_not_shown(show):
+    browser = show(20, "#group=")
+    browser.execute_script(SLOW, "what-if")
+    browser.execute_script(CHANGE_VIEW, "#group=&what=remove%3Dnode-5")
+    wait(browser, lambda: browser.execute_script("return window.isWaiting"))
+    browser.execute_script(CHANGE_VIEW, "#group=&node=node-6")
+    browser.execute_script("window.goOn()")
+    wait(browser, lambda: "ready" in dataset(browser))
+    assert panel(browser).startswith("← Pending pods\nnode-6")
+    assert not browser.find_element(By.ID, "changes").is_displayed()
+    browser.get("about:blank")
+
+
+def test_back_and_forward(show):
+    browser = show(20, "#group=")
+    browser = show(20, "#group=&q=node-7")
+    browser.find_element(By.ID, "query").click()
+    browser = show(20, "#group=&q=pod%3Arun-3")
+    assert "1 pod found" in panel(browser).replace("11 pods", "1 pod")
+    for move, text, found in (("back", "node-7", "1 found"), ("forward", "pod:run-3", "1 found")):
+        browser.execute_script("delete document.body.dataset.ready")
+        getattr(browser, move)()
+        wait(browser, lambda: "ready" in dataset(browser))
+        assert browser.find_element(By.ID, "query").get_attribute("value") == text
+        assert found_text(browser).endswith(found[1:])
 
 
 def test_with_the_keyboard_alone(show):

@@ -12,15 +12,16 @@ export async function get(path, parameters = {}) {
 }
 
 async function read(response) {
-  const answer = await response.json();
-  if (!response.ok) throw new Error(answer.error || answer.message || `HTTP ${response.status}`);
-  return answer;
+  if (response.ok) return response.json();
+  const answer = await response.json().catch(() => ({})); // A proxy or a crash answers with text.
+  throw new Error(answer.error || answer.message || `HTTP ${response.status}`);
 }
 
 async function send(url) {
   for (;;) {
     const token = sessionStorage.getItem(KEY);
-    const response = await fetch(url, { headers: token ? { Authorization: `Bearer ${token}` } : {} });
+    const response = await fetch(url, { headers: token ? { Authorization: `Bearer ${token}` } : {} })
+      .catch(() => { throw new Error("the server does not answer"); });
     if (response.status !== 401) return response;
     const given = window.prompt("This server requires a token:");
     if (!given) return response;

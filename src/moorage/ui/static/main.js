@@ -4,7 +4,7 @@ import { activityPart, timeOfDay } from "./activity.js";
 import { common, follow, get, podPath } from "./api.js";
 import { element, onColours } from "./dom.js";
 import { ClusterMap, CORDONED, NOT_READY, TAINTED, drawTile, palette } from "./map.js";
-import { historyPart, nodePanel, pendingPanel, podPanel, podsPanel } from "./panels.js";
+import { close, historyPart, nodePanel, pendingPanel, podPanel, podsPanel } from "./panels.js";
 import { TimeBar, clock } from "./time.js";
 import { change, changes, current } from "./view.js";
 import { SIGNS, changeList, whatIfPanel } from "./what_if.js";
@@ -13,8 +13,8 @@ const find = (id) => document.getElementById(id);
 const STATES = [[CORDONED, "cordoned"], [TAINTED, "tainted"], [NOT_READY, "not ready"]];
 
 let cluster = null;
+let typing = 0;
 let timeBar = null;
-let shown = {};
 const map = new ClusterMap(find("tiles"), {
   onOpen: (position) => change({ node: map.nodes.names[position], pod: "" }),
   onPoint: point,
@@ -46,53 +46,133 @@ function update(options = {}) {
   return updating;
 }
 
-async function updateOnce({ force: isForced = false }) {
-  const view = current(), before = shown;
-  shown = view;
-  const force = isForced || view.at !== before.at;
-  if (view.at) common.at = view.at;
-  else delete common.at;
-  const is = (...names) => force || names.some((name) => view[name] !== before[name]);
-  try {
-    find("error").hidden = true;
-    if (!cluster || force) { cluster = await get("cluster"); showCluster(); }
-    const group = view.group in cluster.labels ? view.group : "";
-    find("by").value = view.by;
-    find("group").value = group;
-    find("size").checked = map.isSized = view.size === "capacity";
-    if (document.activeElement !== find("query")) find("query").value = view.q;
-    if (is("by", "group", "what")) await showMap(view, group);
-    else if (is("size")) map.draw();
-    if (is("q", "by", "group", "what")) await search(view.q);
-    if (is("node", "by", "group", "what")) map.select(view.node);
-    const isPods = is("q") && [view, before].some(({ q }) => q?.startsWith(POD));
-    if (isPods || is("node", "pod", "what", "compare")) await showPanel(view, { focus: !force && !isPods && before.by !== undefined });
-    timeBar?.show();
-    document.body.dataset.ready = "yes";
-  } catch (failure) {
-    find("error").textContent = failure.message;
-    find("error").hidden = false;
-    document.body.dataset.ready = "failed";
+// Whether another view has been asked for, which the next update shows. Times are all shown, as a slider moves.
+function isOutdated(view) {
+  return Object.entries(current()).some(([name, value]) => name !== "at" && value !== view[name]);
+}
+
+// A part of the page with the answer to what the view asks of it. It shows the answer to its latest
+// question only: after an error nothing is left of another one, such as another time.
+class Part {
+  constructor({ of, load, show, clear }) {
+    Object.assign(this, { of, load, show, clear });
+    this.shown = "";
+    this.before = null;
+    this.failure = null;
+  }
+
+  question(view) {
+    return JSON.stringify([view.at, ...this.of(view)]);
+  }
+
+  async update(view, isForced) {
+    const question = this.question(view);
+    if (question === this.shown && !this.failure && !isForced) return;
+    try {
+      const answer = await this.load(view);
+      if (isOutdated(view)) return;
+      this.show(answer, view, { before: this.before, isForced });
+      [this.shown, this.before, this.failure] = [question, view, null];
+    } catch (failure) {
+      this.drop(view, failure);
+      throw failure;
+    }
+  }
+
+  drop(view, failure) {
+    this.failure = failure;
+    if (this.question(view) === this.shown) return;
+    this.shown = "";
+    this.clear(failure, view);
   }
 }
 
-let answered = null;
+const totals = new Part({
+  of: () => [],
+  load: () => get("cluster"),
+  show: (answer) => { cluster = answer; showCluster(); },
+  clear: () => { find("totals").textContent = ""; },
+});
 
 // The nodes as they are, or with the changes of a what-if.
-async function showMap(view, group) {
-  changeList(find("changes"), "Computing …");
-  const parameters = { resource: view.by, group };
-  let nodes;
-  try {
-    answered = view.what ? await get("what-if", [...changes(), ...Object.entries(parameters)]) : null;
-    nodes = answered ? answered.map : await get("nodes", parameters);
-  } catch (failure) {
-    changeList(find("changes"), "");
-    throw failure;
+const tiles = new Part({
+  of: ({ by, group, what }) => [by, group, what],
+  load: async ({ by, group, what }) => {
+    changeList(find("changes"), "Computing …");
+    const parameters = { resource: by, group: group in cluster.labels ? group : "" };
+    return what ? get("what-if", [...changes(), ...Object.entries(parameters)]) : { map: await get("nodes", parameters) };
+  },
+  show: (answer) => {
+    answered = answer;
+    map.show(answer.map);
+  },
+  clear: () => map.clear(),
+});
+let answered = null;
+
+const matches = new Part({
+  of: ({ q }) => [q],
+  load: ({ q }) => (q ? get("match", { q }) : { positions: null }),
+  show: ({ positions }) => {
+    find("found").textContent = positions ? `${positions.length.toLocaleString("en")} found` : "";
+    map.highlight(positions && new Set(positions));
+  },
+  clear: () => {
+    find("found").textContent = "";
+    map.highlight(null);
+  },
+});
+
+const POD = "pod:";
+const isPods = ({ q, pod, node, what }) => !pod && !node && !what && q.split(/\s+/).some((word) => word.startsWith(POD));
+const isWhatIf = ({ pod, node, what }) => what && !pod && !node;
+
+const details = new Part({
+  of: (view) => [view.node, view.pod, view.what, view.compare, isPods(view) ? view.q : ""],
+  load: (view) => {
+    if (isWhatIf(view)) return tiles.failure ? Promise.reject(tiles.failure) : answered;
+    if (isPods(view)) return get("pods", { q: view.q });
+    if (view.pod || view.node) readHistory(view);
+    if (view.pod) return get(podPath(view.pod), { compare: view.compare });
+    return view.node ? get(`nodes/${encodeURIComponent(view.node)}`, changes()) : get("pending");
+  },
+  show: showPanel,
+  clear: (failure, { pod, node }) => {
+    panelContent = "";
+    find("panel").replaceChildren(...(pod || node ? [close(change)] : []), element("p", {}, failure.message));
+  },
+});
+
+async function updateOnce({ force: isForced = false }) {
+  const view = current(), failures = [];
+  if (view.at) common.at = view.at;
+  else delete common.at;
+  find("error").hidden = true;
+  timeBar?.show();
+  const query = find("query");
+  if (!typing && query.value.trim() !== view.q) query.value = view.q;
+  for (const part of [totals, tiles, matches, details]) {
+    if (isOutdated(view)) return;
+    if (failures.length && totals.failure) part.drop(view, totals.failure); // The rest depends on it.
+    else await part.update(view, isForced).catch((failure) => failures.push(failure.message));
+    if (part === totals && cluster) showChoices(view);
+    if (part !== tiles) continue;
+    changeList(find("changes"), tiles.failure ? "" : SIGNS);
+    map.select(view.node);
   }
-  if (current().what !== view.what) return;
-  changeList(find("changes"), SIGNS);
-  map.show(nodes);
+  if (!failures.length) await begin().catch((failure) => failures.push(failure.message));
+  find("error").textContent = [...new Set(failures)].join("; ");
+  find("error").hidden = !failures.length;
+  document.body.dataset.ready = failures.length ? "failed" : "yes";
+}
+
+function showChoices({ by, group, size }) {
+  find("by").value = by;
+  find("group").value = group in cluster.labels ? group : "";
+  const isSized = size === "capacity";
+  if (isSized === map.isSized) return;
+  find("size").checked = map.isSized = isSized;
+  map.draw();
 }
 
 function showCluster() {
@@ -115,27 +195,6 @@ function options(id, pairs) {
   find(id).replaceChildren(...pairs.map(([key, text]) => element("option", { value: key }, text)));
 }
 
-const POD = "pod:";
-
-// The nodes of pods; the server sends the first hundred.
-function nodesOf({ pods }) {
-  const names = new Set(pods.map(({ node }) => node));
-  return { positions: map.nodes.names.flatMap((name, position) => (names.has(name) ? [position] : [])) };
-}
-
-async function search(query) {
-  if (!query) {
-    find("found").textContent = "";
-    map.highlight(null);
-    return;
-  }
-  const { positions } = query.startsWith(POD) ? nodesOf(await get("pods", { q: query.slice(POD.length) }))
-    : await get("match", { q: query });
-  if (current().q !== query) return;
-  find("found").textContent = `${positions.length.toLocaleString("en")} found`;
-  map.highlight(new Set(positions));
-}
-
 let panelContent = "";
 
 function openDetails(panel) {
@@ -143,14 +202,23 @@ function openDetails(panel) {
 }
 
 // The first history of a recording takes a while, so the panel does not wait for it.
-async function showHistory(view) {
-  const { lines } = await get("history", view.pod ? { pod: view.pod } : { node: view.node });
-  if (current().pod !== view.pod || current().node !== view.node) return;
+let histories = [], historyOf = "", awaited = Promise.resolve([]);
+
+function readHistory({ pod, node }) {
+  awaited = get("history", pod ? { pod } : { node }).then(({ lines }) => lines).catch((failure) => {
+    console.info(`no history: ${failure.message}`);
+    return [];
+  });
+}
+
+async function showHistory({ pod, node }) {
+  if (pod + node !== historyOf) histories = [];
+  historyOf = pod + node;
+  const own = awaited, lines = await own;
+  if (own !== awaited) return; // Another one has been asked for.
   histories = lines;
   placeHistory();
 }
-
-let histories = [], historyOf = "";
 
 function placeHistory() {
   find("history")?.replaceChildren(...historyPart(histories, cluster.at === null ? timeOfDay : clock, change));
@@ -161,43 +229,41 @@ let activityShown = [];
 // Below the pending pods, and read again every two seconds while it can be seen.
 async function showActivity() {
   const { pod, node, what } = current();
-  if (pod || node || what || document.hidden) return;
-  const activity = await get("activity");
-  const place = find("activity");
-  activityShown = activityPart(activity, change).filter(Boolean);
-  place?.replaceChildren(...activityShown);
-}
-
-async function showPanel(view, { focus }) {
-  const panel = find("panel");
-  const isWhatIf = view.what && !view.pod && !view.node;
-  if (view.pod || view.node) {
-    if (view.pod + view.node !== historyOf) histories = [];
-    historyOf = view.pod + view.node;
-    showHistory(view).catch((failure) => console.info(`no history: ${failure.message}`));
+  if (pod || node || what || document.hidden || readingActivity) return;
+  readingActivity = true;
+  try {
+    activityShown = activityPart(await get("activity"), change).filter(Boolean);
+  } catch (failure) {
+    console.info(failure.message);
+    activityShown = [];
   }
-  const isSearch = view.q.startsWith(POD) && !view.pod && !view.node && !view.what;
-  const path = isWhatIf ? "what-if" : isSearch ? "pods" : view.pod ? podPath(view.pod) : view.node ? `nodes/${encodeURIComponent(view.node)}` : "pending";
-  const answer = isWhatIf ? answered : await get(path, isSearch ? { q: view.q.slice(POD.length) } : view.pod ? { compare: view.compare } : view.node ? changes() : {});
-  const now = current();
-  if (now.pod !== view.pod || now.node !== view.node || now.what !== view.what || now.compare !== view.compare || now.q !== view.q || !answer) return;
+  readingActivity = false;
+  find("activity")?.replaceChildren(...activityShown);
+}
+let readingActivity = false;
+
+function showPanel(answer, view, { before, isForced }) {
+  const panel = find("panel");
+  if (view.pod || view.node) showHistory(view);
   // A panel that would look the same stays, with what is open, scrolled to or focused in it.
-  const content = JSON.stringify([path, { ...answer, version: 0 }]);
+  const kind = isWhatIf(view) ? "what-if" : isPods(view) ? "pods" : view.pod ? podPath(view.pod) : view.node ? `nodes/${view.node}` : "pending";
+  const content = JSON.stringify([kind, { ...answer, version: 0 }]);
   if (content === panelContent) return;
-  const same = panelContent.startsWith(JSON.stringify([path]).slice(0, -1));
+  const same = panelContent.startsWith(JSON.stringify([kind]).slice(0, -1));
   const [top, opened, focused] = [panel.scrollTop, openDetails(panel), panel.contains(document.activeElement)];
   panelContent = content;
-  const show = isWhatIf ? whatIfPanel : isSearch ? podsPanel : view.pod ? podPanel : view.node ? nodePanel : pendingPanel;
+  const show = isWhatIf(view) ? whatIfPanel : isPods(view) ? podsPanel : view.pod ? podPanel : view.node ? nodePanel : pendingPanel;
   const parts = show(answer, change, cluster);
   panel.replaceChildren(...parts.flat().filter((part) => part !== null));
   if (view.pod || view.node) placeHistory();
-  if (!view.pod && !view.node && !view.what && !isSearch) panel.append(element("div", { id: "activity" }, activityShown));
+  if (kind === "pending") panel.append(element("div", { id: "activity" }, activityShown));
   if (same) {
     for (const each of panel.querySelectorAll("details")) each.open ||= opened.has(each.firstChild.textContent);
     if (focused) panel.focus({ preventScroll: true });
   }
   panel.scrollTop = same ? top : 0;
-  if (focus && !view.compare && (view.pod || view.node || view.what)) panel.focus({ preventScroll: innerWidth > 760 });
+  const isOpened = before && before.at === view.at && !isForced;
+  if (isOpened && !view.compare && (view.pod || view.node || view.what)) panel.focus({ preventScroll: innerWidth > 760 });
 }
 
 function legend() {
@@ -220,10 +286,9 @@ find("by").addEventListener("change", (event) => change({ by: event.target.value
 find("size").addEventListener("change", (event) => change({ size: event.target.checked ? "capacity" : "" }));
 find("group").addEventListener("change", (event) => change({ group: event.target.value }));
 find("tools").addEventListener("submit", (event) => event.preventDefault());
-let typing = 0;
 find("query").addEventListener("input", (event) => {
   clearTimeout(typing);
-  typing = setTimeout(() => change({ q: event.target.value.trim() }, { replace: true }), 150);
+  typing = setTimeout(() => { typing = 0; change({ q: event.target.value.trim() }, { replace: true }); }, 150);
 });
 find("tiles").addEventListener("cursor", (event) => { find("spoken").textContent = describe(event.detail); });
 addEventListener("keydown", (event) => {
@@ -239,11 +304,18 @@ addEventListener("hashchange", () => update());
 addEventListener("popstate", () => update());
 onColours(legend);
 legend();
-await update({ force: true });
-if (cluster && cluster.at !== null) timeBar = new TimeBar(find("time"), await get("timeline"), () => updating);
-document.body.dataset.started = "yes";
+
+// What needs the cluster once: the time of a recording, and the changes of a server.
+let hasBegun = false;
+async function begin() {
+  if (hasBegun) return;
+  if (cluster.at !== null) timeBar = new TimeBar(find("time"), await get("timeline"), () => updating);
+  hasBegun = true;
+  if (cluster.version) followServer();
+}
+
 // Files have version 0, and do not change.
-if (cluster?.version) {
+function followServer() {
   let newest = cluster.version, refreshing = false;
   const refresh = async () => {
     // A what-if stays as it was computed: it would take too long to compute it for every change.
@@ -253,7 +325,10 @@ if (cluster?.version) {
     refreshing = false;
   };
   document.addEventListener("visibilitychange", refresh);
-  setInterval(() => showActivity().catch((failure) => console.info(failure.message)), 2000);
-  await showActivity();
+  setInterval(showActivity, 2000);
+  showActivity();
   follow((version) => { newest = version; refresh(); });
 }
+
+await update({ force: true });
+document.body.dataset.started = "yes";

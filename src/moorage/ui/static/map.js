@@ -43,6 +43,10 @@ export class ClusterMap {
     this.layOut();
   }
 
+  clear() {
+    this.show({ resource: "", names: [], states: [], allocatable: [], requested: [], group: { key: "", values: [], codes: [] } });
+  }
+
   // What a what-if changes at a node, as texts.
   differences(position) {
     const { come = 0, leave = 0 } = this.flows.get(position) ?? {};

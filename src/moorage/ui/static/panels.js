@@ -66,7 +66,7 @@ function tags(texts) {
   return element("ul", { class: "tags" }, texts.map((text) => element("li", {}, text)));
 }
 
-function close(open) {
+export function close(open) {
   return link("← Pending pods", () => open({ pod: "", node: "" }));
 }
 
