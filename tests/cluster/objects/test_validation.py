@@ -1,6 +1,7 @@
 """Validation of requests: results that are remembered for equal specs."""
 
 import copy
+import time
 import uuid
 from random import Random
 
@@ -60,3 +61,19 @@ def test_quantities_of_a_known_spec_and_of_the_status_are_validated():
 def test_generated_uids_are_those_of_the_standard_library(seed):
     expected = uuid.UUID(int=Random(seed).getrandbits(128), version=4)
     assert validation.generate_uid(Random(seed)) == str(expected)
+
+
+def test_time_of_an_update_is_linear_in_the_length_of_a_list():
+    count = 20_000
+    lists = {
+        "tolerations": [{"key": f"k{i}", "operator": "Exists"} for i in range(count)],
+        "schedulingGates": [{"name": f"example.com/g{i}"} for i in range(count)],
+    }
+    before = pod(**lists)
+    after = pod(**{field: items[::-1] for field, items in lists.items()})
+    began = time.process_time()
+    validation.validate_update(PODS, before, after)
+    assert time.process_time() - began < 5  # by search: 15 seconds
+    del after["spec"]["tolerations"][-1]
+    with pytest.raises(InvalidError, match="existing toleration can not be modified"):
+        validation.validate_update(PODS, before, after)

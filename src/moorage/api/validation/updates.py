@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
+
 from moorage.api.validation import amounts
 from moorage.api.validation import field_errors as fe
 from moorage.api.validation.field_errors import FieldErrors, Fields
@@ -83,11 +85,11 @@ def _pod(old: Fields, new: Fields) -> FieldErrors:
             yield fe.forbidden(f"spec.{field}", rule)
             return
     yield from _deadline(before, after)
-    kept = [_without_seconds(each) for each in fe.items(after, "tolerations")]
-    if any(_without_seconds(each) not in kept for each in fe.items(before, "tolerations")):
+    was, now = ({_toleration(each) for each in fe.items(s, "tolerations")} for s in (before, after))
+    if was - now:
         rule = "existing toleration can not be modified except its tolerationSeconds"
         yield fe.forbidden("spec.tolerations", rule)
-    gates = [fe.text(each, "name") for each in fe.items(before, "schedulingGates")]
+    gates = {fe.text(each, "name") for each in fe.items(before, "schedulingGates")}
     for i, gate in enumerate(fe.items(after, "schedulingGates")):
         if (name := fe.text(gate, "name")) not in gates:
             rule = f"only deletion is allowed, but found new scheduling gate '{name}'"
@@ -101,8 +103,13 @@ def _pod(old: Fields, new: Fields) -> FieldErrors:
         yield fe.forbidden("spec", f"{rule}\n{_changes(before, after, mutable)}")
 
 
-def _without_seconds(toleration: Fields) -> Fields:
-    return {key: value for key, value in toleration.items() if key != "tolerationSeconds"}
+def _toleration(toleration: Fields) -> bytes:
+    """The text of a toleration without its seconds, to compare."""
+    return _text({k: each for k, each in toleration.items() if k != "tolerationSeconds"})
+
+
+def _text(value: Any) -> bytes:
+    return msgspec.json.encode(value, order="sorted")
 
 
 def _deadline(before: Fields, after: Fields) -> FieldErrors:
@@ -131,8 +138,8 @@ def _gated_placement(before: Fields, after: Fields) -> FieldErrors:
         return
     for i, term in enumerate(old_terms):
         for field in ("matchExpressions", "matchFields"):
-            kept = fe.items(new_terms[i], field)
-            if any(each not in kept for each in fe.items(term, field)):
+            kept = set(map(_text, fe.items(new_terms[i], field)))
+            if any(_text(each) not in kept for each in fe.items(term, field)):
                 rule = "only additions are allowed (no mutations or deletions)"
                 yield fe.invalid(f"{path}[{i}]", new_terms[i], rule)
                 break
@@ -142,7 +149,7 @@ def _node_affinity(spec: Fields) -> Fields:
     return fe.mapping(fe.mapping(spec, "affinity"), "nodeAffinity")
 
 
-def _fixed(spec: Fields, mutable: set[str], gates: list[str]) -> Fields:
+def _fixed(spec: Fields, mutable: set[str], gates: set[str]) -> Fields:
     fixed = {key: value for key, value in spec.items() if key not in mutable}
     for field in ("containers", "initContainers"):
         fixed[field] = [{**each, "image": ""} for each in fe.items(fixed, field)]

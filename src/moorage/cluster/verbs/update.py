@@ -134,7 +134,8 @@ def update_resources(before: Object, obj: Object) -> Object:
 
 def _check_finalizers(resource: Resource, before: Object, obj: Object) -> None:
     """Reject new finalizers of an object that is being deleted."""
-    new = [each for each in objects.finalizers(obj) if each not in objects.finalizers(before)]
+    old = set(objects.finalizers(before))
+    new = [each for each in objects.finalizers(obj) if each not in old]
     if new and objects.is_terminating(before):
         raise validation.may_not_change(
             resource,
