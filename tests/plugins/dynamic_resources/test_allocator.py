@@ -252,6 +252,107 @@ def test_counters(taken, found):
     assert chosen(*slices, other, make.claim("c", make.request("r", four))) == found
 
 
+KIND = f"{make.DRIVER}/kind"
+USES_ONE = [{"counterSet": "gpu", "counters": {"memory": {"value": "1Gi"}}}]
+
+
+def of_kind(name, kind="a", **fields):
+    return make.device(name, attributes={"kind": kind}, **fields)
+
+
+def one(name, kind="a", **fields):
+    """A device that uses 1 Gi of the pool's counter."""
+    return of_kind(name, kind, consumesCounters=USES_ONE, **fields)
+
+
+def is_of_kind(kind):
+    return f'device.attributes["{make.DRIVER}"].kind == "{kind}"'
+
+
+SHARED = {"allowMultipleAllocations": True, "capacity": {"memory": {"value": "4Gi"}}}
+SMALL_PART, LARGE_PART = ({"capacity": {"requests": {"memory": n}}} for n in ("1Gi", "3Gi"))
+
+
+@pytest.mark.parametrize(
+    ("devices", "gib", "requests", "fields", "found"),
+    [
+        pytest.param(
+            [one("tainted", taints=[A]), one("free")],
+            1,
+            [make.request()],
+            {},
+            ["free"],
+            id="its counters, if a taint keeps it away",
+        ),
+        pytest.param(
+            [one("x"), one("y", "b"), one("z")],
+            2,
+            [make.request(count=2)],
+            {"constraints": [{"matchAttribute": KIND}]},
+            ["x", "z"],
+            id="its counters, if a constraint does",
+        ),
+        pytest.param(
+            [one("shared", **SHARED), one("b", "b"), of_kind("plain")],
+            1,
+            [make.request("any"), make.request("b", is_of_kind("b"))],
+            {},
+            ["plain", "b"],
+            id="its counters, if it is shared and the next request fails",
+        ),
+        pytest.param(
+            [one("shared", **SHARED), of_kind("b", "b"), one("c", "c")],
+            1,
+            [
+                make.request("first", is_of_kind("a"), **SMALL_PART),
+                make.first_available(
+                    "second",
+                    make.request("two", is_of_kind("a"), **LARGE_PART),
+                    make.request("b", is_of_kind("b")),
+                ),
+                make.first_available(
+                    "third",
+                    make.request("c", is_of_kind("c")),
+                    make.request("again", is_of_kind("a"), **SMALL_PART),
+                ),
+            ],
+            {},
+            ["shared", "b", "shared"],
+            id="not the counters of a share that is still there",
+        ),
+        pytest.param(
+            [of_kind("shared", **SHARED), of_kind("b", "b")],
+            1,
+            [
+                make.request("part", is_of_kind("a"), **LARGE_PART),
+                make.first_available(
+                    "more",
+                    make.request("all", is_of_kind("a"), allocationMode="All", **LARGE_PART),
+                    make.request("b", is_of_kind("b")),
+                ),
+            ],
+            {"constraints": [{"matchAttribute": KIND, "requests": ["more"]}]},
+            ["shared", "b"],
+            id="its part in a constraint, if all are asked for and not enough is left",
+        ),
+    ],
+)
+def test_a_device_that_is_not_taken_gives_everything_back(devices, gib, requests, fields, found):
+    slices = [counters(gib), make.resource_slice("devices", devices, pool="n1", count=2)]
+    taken = chosen(*slices, make.claim("c", *requests, **fields))
+    assert [each.removeprefix("n1/") for _, each in taken] == found
+
+
+def test_counters_of_pools_of_different_drivers_with_one_name():
+    slices = [counters(1), make.resource_slice("devices", [one("a")], pool="n1", count=2)]
+    others = [
+        each | {"metadata": {"name": f"other-{i}"}, "spec": each["spec"] | {"driver": "other"}}
+        for i, each in enumerate(slices)
+    ]
+    found = chosen(*slices, *others, make.claim("c", make.request(count=2)))
+    assert [each for _, each in found] == ["n1/a", "n1/a"]
+
+
 def consumed(*objects, claims):
     entries = decide(*objects, claims=claims).get("allocations", {}).get("n1", [])
     return [each["consumedCapacity"] for entry in entries for each in entry["results"]]

@@ -10,6 +10,7 @@ number of steps, which stands for kube-scheduler's timeout.
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from moorage import plugin as mp
@@ -41,6 +42,19 @@ class Chosen(NamedTuple):
 
 # The devices of each claim, in the order of the claims.
 Solution = tuple[tuple[Chosen, ...], ...]
+
+
+@dataclass(slots=True)
+class Taken:
+    """What taking a device has changed, so that it can be given back."""
+
+    device: int
+    counters: bool = False
+    # How many constraints of the claim count it.
+    constraints: int = 0
+    # For a shared device what it gives, and what the search had consumed of it before.
+    consumed: Amounts | None = None
+    consumed_before: Amounts | None = None
 
 
 class SearchTimeout(Exception):
@@ -83,6 +97,8 @@ class Search:
         # What this search consumes of shared devices, and of the counters of each pool.
         self._consumed: dict[int, Amounts] = {}
         self._spent: list[Counters] = [{} for _ in self._shape.pools]
+        # What was taken, the latest last.
+        self._stack: list[Taken] = []
         self._all: dict[RequestPlan, list[int]] = {}
         self._constraints = [self._validate(i, claim) for i, claim in enumerate(plan.claims)]
 
@@ -220,7 +236,7 @@ class Search:
             solved = self._solve_devices(claim, number, request, found + 1, device + 1)
         finally:
             if not solved:
-                self._return(claim, request, device)
+                self._return(claim, request)
         return solved
 
     def _candidates(self, claim: int, request: RequestPlan, start: int) -> Iterator[int]:
@@ -258,75 +274,80 @@ class Search:
         return capacity.fits(self._shape.devices[device].model, amounts, total)
 
     def _take(self, claim: int, request: RequestPlan, device: int, *, must: bool) -> bool:
-        """Take a device, if nothing speaks against it."""
+        """Take a device, unless something speaks against it; then nothing has changed."""
         if self._in_use(claim, request) >> device & 1:
             return False
-        if not self._has_counters(device):
+        model = self._shape.devices[device].model
+        features = self._plan.features
+        if model.consumes and not features.counters:
             return False
-        # As in Kubernetes: what is refused below keeps its counters until the end of the search.
-        self._spend(device, 1)
+        is_shared = model.is_shared and features.capacity
+        taken = Taken(device)
+        if model.consumes and not (is_shared and self._is_shared_already(device)):
+            # A shared device consumes counters once.
+            if not self._has_counters(device):
+                return False
+            self._spend(device, 1)
+            taken.counters = True
         selectable = request.selectable(self._shape)
         if not selectable.tolerated >> device & 1:
+            self._undo(claim, request, taken)
             return False
-        model = self._shape.devices[device].model
-        constraints = self._constraints[claim]
-        for i, constraint in enumerate(constraints):
+        for constraint in self._constraints[claim]:
             if not constraint.add(request.request, request.subrequest, model):
-                for earlier in constraints[:i]:
-                    earlier.remove(request.request, request.subrequest)
+                self._undo(claim, request, taken)
                 if must:
                     text = "cannot add device {device} because a claim constraint would not be"
                     where = f", request {request.label}"
                     failure = Failure(f"{where}: {text} satisfied", claim, device=device)
                     raise AllocationFailed(failure)
                 return False
+            taken.constraints += 1
         if must and not self._has_capacity(selectable, device):
+            self._undo(claim, request, taken)
             return False
-        consumed = None
-        if model.is_shared and self._plan.features.capacity:
-            consumed = selectable.consumption[device]
-            self._consume(device, consumed or {}, 1)
+        if is_shared:
+            taken.consumed = selectable.consumption[device] or {}
+            taken.consumed_before = self._consumed.get(device)
+            self._consumed[device] = capacity.plus(taken.consumed_before, taken.consumed)
         else:
-            self._taken |= 1 << device
             self._taken_by[claim] |= 1 << device
-        self.chosen[claim].append(Chosen(request, device, consumed))
+            self._taken |= 1 << device
+        self._stack.append(taken)
+        self.chosen[claim].append(Chosen(request, device, taken.consumed))
         return True
 
-    def _return(self, claim: int, request: RequestPlan, device: int) -> None:
+    def _return(self, claim: int, request: RequestPlan) -> None:
         """Take back the device that was taken last."""
-        last = self.chosen[claim].pop()
-        assert last.device == device
-        if last.consumed is not None:
-            self._consume(device, last.consumed, -1)
-        else:
+        self.chosen[claim].pop()
+        taken = self._stack.pop()
+        if taken.consumed is None:
+            bit = 1 << taken.device
             # An admin request may have taken a device that another claim has taken before.
-            self._taken_by[claim] &= ~(1 << device)
-            if not any(mine >> device & 1 for mine in self._taken_by):
-                self._taken &= ~(1 << device)
-            self._spend(device, -1)
-        for constraint in self._constraints[claim]:
-            constraint.remove(request.request, request.subrequest)
+            self._taken_by[claim] &= ~bit
+            if not any(mine & bit for mine in self._taken_by):
+                self._taken &= ~bit
+        elif taken.consumed_before is None:
+            del self._consumed[taken.device]
+        else:
+            self._consumed[taken.device] = taken.consumed_before
+        self._undo(claim, request, taken)
 
-    def _consume(self, device: int, amounts: Amounts, sign: int) -> None:
-        total = self._consumed.setdefault(device, {})
-        for name, amount in amounts.items():
-            total[name] = total.get(name, 0) + sign * amount
-        if not any(total.values()):
-            del self._consumed[device]
+    def _undo(self, claim: int, request: RequestPlan, taken: Taken) -> None:
+        """Give back counters and constraints of a device."""
+        for constraint in self._constraints[claim][: taken.constraints]:
+            constraint.remove(request.request, request.subrequest)
+        if taken.counters:
+            self._spend(taken.device, -1)
+
+    def _is_shared_already(self, device: int) -> bool:
+        return device in self._inventory.consumed or device in self._consumed
 
     # Counters
 
-    def _charged(self, device: int) -> Counters:
-        """What a device would consume of its pool's counters now."""
-        model = self._shape.devices[device].model
-        if model.is_shared and (device in self._inventory.consumed or device in self._consumed):
-            return {}  # A shared device consumes counters once.
-        return model.consumes
-
     def _has_counters(self, device: int) -> bool:
-        charged = self._charged(device)
-        if not charged:
-            return True
+        """Whether the pool has enough left for a device that consumes counters."""
+        charged = self._shape.devices[device].model.consumes
         pool = self._shape.pool_of[device]
         spent = self._spent[pool]
         # As in Kubernetes: an overdrawn counter blocks devices that do not use it, too.
@@ -337,5 +358,5 @@ class Search:
 
     def _spend(self, device: int, sign: int) -> None:
         spent = self._spent[self._shape.pool_of[device]]
-        for key, amount in self._charged(device).items():
+        for key, amount in self._shape.devices[device].model.consumes.items():
             spent[key] = spent.get(key, 0) + sign * amount

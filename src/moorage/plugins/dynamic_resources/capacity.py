@@ -71,3 +71,8 @@ def fits(model: DeviceModel, amounts: Amounts, used: Mapping[str, int]) -> bool:
     return all(
         used.get(name, 0) + amount <= model.capacity[name] for name, amount in amounts.items()
     )
+
+
+def plus(used: Amounts | None, amounts: Amounts) -> Amounts:
+    """What is used of a device, with what is consumed besides."""
+    return {name: (used or {}).get(name, 0) + amount for name, amount in amounts.items()}

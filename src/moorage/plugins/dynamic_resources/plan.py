@@ -88,10 +88,7 @@ class Features(NamedTuple):
 
     def excludes(self, model: DeviceModel) -> bool:
         """Whether a device needs a feature that is turned off."""
-        needs_conditions = bool(model.device.binding_conditions)
-        return (needs_conditions and not self.binding_conditions) or (
-            bool(model.consumes) and not self.counters
-        )
+        return bool(model.device.binding_conditions) and not self.binding_conditions
 
     def missing_for(self, request: mp.DeviceRequest) -> str:
         """Why a request cannot be allocated without a feature; empty if it can."""
