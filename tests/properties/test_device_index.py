@@ -103,12 +103,12 @@ def plain(scheduler: Scheduler, claims: list[ResourceClaim], node: Node) -> obje
     by_pool: dict[tuple[str, str], list[ResourceSlice]] = {}
     for each in cluster.all(ResourceSlice):
         by_pool.setdefault((each.spec.driver, each.spec.pool.name), []).append(each)
-    models = pools.Models()
+    models = pools.Models(have_counters=True)
     views = [pools.view(key, slices, node, models) for key, slices in by_pool.items()]
     ordered = pools.in_order(view for view in views if view is not None)
     used: dict[tuple[str, str], usage.PoolUsage] = {}
     for claim in cluster.all(ResourceClaim):
-        for each in usage.of_claim(claim):
+        for each in usage.of_claim(claim, are_shared=True):
             used.setdefault(each.pool, usage.PoolUsage()).add(each)
     states = [used.get(view.key, usage.PoolUsage()).state(view) for view in ordered]
     inventory = Inventory.of(NodeShape(ordered), states)

@@ -6,6 +6,7 @@ from tests import device_builders as make
 from moorage import explain
 
 NO = "cannot allocate all claims"
+INVALID = "invalid resource pools were encountered"
 
 
 def decide(gate, *objects, value=False):
@@ -21,10 +22,21 @@ def decide(gate, *objects, value=False):
 
 
 USED = [{"counterSet": "s", "counters": {"c": {"value": "1"}}}]
+OTHER_SETS = [{"name": "other", "counters": {"c": {"value": "1"}}}]
 SETS = [{"name": "s", "counters": {"c": {"value": "1"}}}]
 PARTS = [
     make.resource_slice("a", [], pool="n1", count=2, nodeName="n1", sharedCounters=SETS),
     make.resource_slice("b", [make.device("x", consumesCounters=USED)], pool="n1", count=2),
+]
+BROKEN = [
+    make.resource_slice("n1", [make.device("x", consumesCounters=USED), make.device("y")], count=2),
+    # Counts for the pool, even if it is not read.
+    make.resource_slice("a", [], pool="n1", count=2, nodeName="n1", sharedCounters=OTHER_SETS),
+]
+SHARE = make.result("gpu-0", shareID="00000000-0000-4000-8000-000000000001")
+SHARED = [
+    make.resource_slice("n1", make.devices(1, allowMultipleAllocations=True)),
+    make.allocated("other", SHARE),
 ]
 TAINTED = [
     make.resource_slice("n1", make.devices(1, taints=[{"key": "k", "effect": "NoSchedule"}]))
@@ -41,6 +53,10 @@ DISABLED = "feature is disabled"
         pytest.param("DRADeviceTaints", TAINTED, make.request(), ["n1"], NO, id="taints"),
         pytest.param("DRAPartitionableDevices", PARTS, make.request(), NO, ["n1"], id="counters"),
         pytest.param(
+            "DRAPartitionableDevices", BROKEN, make.request(), ["n1"], INVALID, id="no such counter"
+        ),
+        pytest.param("DRAConsumableCapacity", SHARED, make.request(), NO, ["n1"], id="shares"),
+        pytest.param(
             "DRADeviceBindingConditions", WAITS, make.request(), NO, ["n1"], id="conditions"
         ),
         pytest.param(
@@ -50,7 +66,8 @@ DISABLED = "feature is disabled"
             "DRAPrioritizedList",
             PLAIN,
             make.first_available("r", make.request("a")),
-            f"claim default/c, request r: has subrequests, but the DRAPrioritizedList {DISABLED}",
+            "resource claim default/c, request r: has subrequests, but the DRAPrioritizedList "
+            + DISABLED,
             ["n1"],
             id="alternatives",
         ),

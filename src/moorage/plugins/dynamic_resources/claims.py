@@ -50,6 +50,10 @@ def unusable_request(cluster: mp.Cluster, claim: Claim) -> mp.Status | None:
         if request.exactly is not None:
             wanted = [(request.name, request.exactly.device_class_name)]
         elif request.first_available:
+            if not cluster.has_feature(mp.feature_gates.PRIORITIZED_LIST):
+                where = f"resource claim {claim.key}, request {request.name}"
+                text = "has subrequests, but the DRAPrioritizedList feature is disabled"
+                return mp.unresolvable(f"{where}: {text}")
             wanted = [
                 (f"{request.name}/{each.name}", each.device_class_name)
                 for each in request.first_available

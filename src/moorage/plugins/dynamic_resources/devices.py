@@ -308,7 +308,7 @@ class PodDevices:
     @cached_property
     def has_alternatives(self) -> bool:
         """Whether a claim has a request for the first available of several."""
-        return any(
+        return self.cluster.has_feature(mp.feature_gates.PRIORITIZED_LIST) and any(
             request.first_available
             for claim in self.claims
             for request in claim.spec.devices.requests or ()

@@ -20,6 +20,8 @@ from moorage.plugins.dynamic_resources.inventory import Inventory, NodeShape
 from moorage.plugins.dynamic_resources.pools import Models, PoolKey, PoolView
 from moorage.plugins.dynamic_resources.usage import UNUSED, Allocated, PoolState, PoolUsage
 
+PARTITIONABLE_DEVICES = mp.feature_gates.PARTITIONABLE_DEVICES
+CONSUMABLE_CAPACITY = mp.feature_gates.CONSUMABLE_CAPACITY
 MOST_STATES = 1 << 16
 NO_STATE = 0
 
@@ -86,7 +88,7 @@ class DeviceIndex:
         self._start()
 
     def _start(self) -> None:
-        self._models = Models()
+        self._models = Models(have_counters=self._cluster.has_feature(PARTITIONABLE_DEVICES))
         self._pools: dict[PoolKey, Pool] = {}
         self._slices: dict[str, PoolKey] = {}
         self._wide: dict[PoolKey, Pool] = {}
@@ -151,8 +153,7 @@ class DeviceIndex:
     def _rebuild(self) -> None:
         self._start()
         for published in self._cluster.all(mp.ResourceSlice):
-            if self._is_used(published):
-                self._put_slice(published)
+            self._put_slice(published)
         for key, pool in self._pools.items():
             pool.find_node(key, self._models)
         self._file(self._pools)
@@ -188,7 +189,7 @@ class DeviceIndex:
                 self._pools[key].slices.pop(name, None)
                 touched[key] = None
             published = self._cluster.get(mp.ResourceSlice, name)
-            if published is not None and self._is_used(published):
+            if published is not None:
                 touched[self._put_slice(published)] = None
         wide = False
         for key in touched:
@@ -201,12 +202,6 @@ class DeviceIndex:
             wide = wide or key in self._wide or pool.node is None
         self._file(touched)
         return wide
-
-    def _is_used(self, published: mp.ResourceSlice) -> bool:
-        spec = published.spec
-        needs_counters = spec.per_device_node_selection is not None or bool(spec.shared_counters)
-        gate = mp.feature_gates.PARTITIONABLE_DEVICES
-        return not needs_counters or self._cluster.has_feature(gate)
 
     def _put_slice(self, published: mp.ResourceSlice) -> PoolKey:
         key = (published.spec.driver, published.spec.pool.name)
@@ -231,7 +226,8 @@ class DeviceIndex:
 
     def _count(self, key: str) -> list[int]:
         """Count the devices of a claim; returns the rows whose own pools changed."""
-        allocated = usage.of_claim(self._cluster.latest(mp.ResourceClaim, key))
+        claim = self._cluster.latest(mp.ResourceClaim, key)
+        allocated = usage.of_claim(claim, are_shared=self._cluster.has_feature(CONSUMABLE_CAPACITY))
         before = self._claims.get(key, ())
         if allocated == before:
             return []

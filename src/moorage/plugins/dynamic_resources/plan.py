@@ -67,7 +67,6 @@ class Selectable(NamedTuple):
 class Features(NamedTuple):
     """Feature gates that are on by default, and may be turned off."""
 
-    alternatives: bool = True
     counters: bool = True
     taints: bool = True
     capacity: bool = True
@@ -79,7 +78,6 @@ class Features(NamedTuple):
         gates = mp.feature_gates
         has = cluster.has_feature
         return cls(
-            has(gates.PRIORITIZED_LIST),
             has(gates.PARTITIONABLE_DEVICES),
             has(gates.DEVICE_TAINTS),
             has(gates.CONSUMABLE_CAPACITY),
@@ -92,9 +90,6 @@ class Features(NamedTuple):
 
     def missing_for(self, request: mp.DeviceRequest) -> str:
         """Why a request cannot be allocated without a feature; empty if it can."""
-        if request.first_available and not self.alternatives:
-            text = "has subrequests, but the DRAPrioritizedList feature is disabled"
-            return f", request {request.name}: {text}"
         if self.capacity:
             return ""
         text = "has capacity requests, but the DRAConsumableCapacity feature is disabled"

@@ -82,9 +82,14 @@ class PoolView:
 
 
 class Models:
-    """Device models by content: devices of a kind share one, whatever their names."""
+    """Device models by content: devices of a kind share one, whatever their names.
 
-    def __init__(self) -> None:
+    Without `have_counters` no device can be a part of another: slices with counters, or with
+    devices of several nodes, only count as parts of their pool.
+    """
+
+    def __init__(self, *, have_counters: bool) -> None:
+        self.have_counters = have_counters
         self._by_content: dict[bytes, DeviceModel] = {}
 
     def of(self, driver: str, device: mp.Device) -> DeviceModel:
@@ -111,6 +116,11 @@ def consumption_of(device: mp.Device) -> Counters:
 
 
 # Which slices a node sees
+
+
+def _has_parts(published: mp.ResourceSlice) -> bool:
+    spec = published.spec
+    return spec.per_device_node_selection is not None or bool(spec.shared_counters)
 
 
 def is_relevant(published: mp.ResourceSlice, node: mp.Node) -> bool:
@@ -163,7 +173,8 @@ def view(
     key: PoolKey, slices: Sequence[mp.ResourceSlice], node: mp.Node, models: Models
 ) -> PoolView | None:
     """A pool as a node sees it, from all slices of the pool; None if it sees nothing of it."""
-    relevant = [each for each in slices if is_relevant(each, node)]
+    used = slices if models.have_counters else [each for each in slices if not _has_parts(each)]
+    relevant = [each for each in used if is_relevant(each, node)]
     if not relevant:
         return None
     newest = max(each.spec.pool.generation for each in relevant)
@@ -178,20 +189,20 @@ def view(
             return None
         if len(everywhere) != kept[0].spec.pool.resource_slice_count:
             problem = INCOMPLETE
-    counters = {
-        (counter_set.name, name): mp.quantity.nano(counter.value)
-        for each in kept
-        for counter_set in each.spec.shared_counters
-        for name, counter in counter_set.counters.items()
-    }
     devices = tuple(_devices(kept, node, models))
-    problem = problem or _contradiction(kept, everywhere, devices, counters)
-    consumption = {
-        device.name: consumption_of(device)
-        for each in everywhere
-        for device in each.spec.devices
-        if device.consumes_counters
-    }
+    counters: Counters = {}
+    consumption: dict[str, Counters] = {}
+    if len({device.name for device in devices}) < len(devices):
+        problem = problem or INVALID
+    if models.have_counters:
+        counters = {
+            (counter_set.name, name): mp.quantity.nano(counter.value)
+            for each in kept
+            for counter_set in each.spec.shared_counters
+            for name, counter in counter_set.counters.items()
+        }
+        problem = problem or _contradiction(kept, everywhere, counters)
+        consumption = _consumption_by_name(everywhere)
     is_last = not problem and any(
         device.model.device.binding_conditions is not None for device in devices
     )
@@ -216,15 +227,11 @@ def _devices(
 
 
 def _contradiction(
-    kept: Sequence[mp.ResourceSlice],
-    everywhere: Sequence[mp.ResourceSlice],
-    devices: Sequence[DeviceView],
-    counters: Counters,
+    kept: Sequence[mp.ResourceSlice], everywhere: Sequence[mp.ResourceSlice], counters: Counters
 ) -> str:
-    """INVALID for names that occur twice, and for counters that do not exist."""
+    """INVALID for sets of counters that occur twice, and for counters that do not exist."""
     sets = [each.name for published in kept for each in published.spec.shared_counters]
-    names = [device.name for device in devices]
-    if len(set(names)) < len(names) or len(set(sets)) < len(sets):
+    if len(set(sets)) < len(sets):
         return INVALID
     for published in everywhere:
         for device in published.spec.devices:
@@ -234,6 +241,18 @@ def _contradiction(
                 if any((used.counter_set, name) not in counters for name in used.counters):
                     return INVALID
     return ""
+
+
+def _consumption_by_name(slices: Iterable[mp.ResourceSlice]) -> dict[str, Counters]:
+    """What devices consume of counters; those of several nodes may have one name."""
+    found: dict[str, Counters] = {}
+    for published in slices:
+        for device in published.spec.devices:
+            if device.consumes_counters:
+                total = found.setdefault(device.name, {})
+                for key, amount in consumption_of(device).items():
+                    total[key] = total.get(key, 0) + amount
+    return found
 
 
 def in_order(pools: Iterable[PoolView]) -> list[PoolView]:

@@ -17,12 +17,17 @@ class Allocated(NamedTuple):
     consumed: Amounts | None
 
 
-def of_claim(claim: mp.ResourceClaim | None) -> tuple[Allocated, ...]:
-    """The devices that a claim occupies; devices with admin access are not occupied."""
+def of_claim(claim: mp.ResourceClaim | None, *, are_shared: bool) -> tuple[Allocated, ...]:
+    """The devices that a claim occupies; devices with admin access are not occupied.
+
+    Without `are_shared` a share of a device counts as the device.
+    """
     if claim is None or claim.status.allocation is None:
         return ()
     return tuple(
-        Allocated((result.driver, result.pool), result.device, _consumed(result))
+        Allocated(
+            (result.driver, result.pool), result.device, _consumed(result) if are_shared else None
+        )
         for result in claim.status.allocation.devices.results
         if not result.admin_access
     )
@@ -40,7 +45,8 @@ class PoolUsage:
 
     dedicated: dict[str, int] = field(default_factory=dict)
     shared: dict[str, int] = field(default_factory=dict)
-    # What is consumed of shared devices; one without any consumption has no entry.
+    # How many allocations of shared devices say what they consume, and what that is together.
+    known: dict[str, int] = field(default_factory=dict)
     consumed: dict[str, Amounts] = field(default_factory=dict)
 
     @property
@@ -54,10 +60,11 @@ class PoolUsage:
             return
         _count(self.shared, each.device, sign)
         if each.consumed:
+            _count(self.known, each.device, sign)
             amounts = self.consumed.setdefault(each.device, {})
             for name, amount in each.consumed.items():
-                _count(amounts, name, sign * amount)
-            if not any(amounts.values()):
+                amounts[name] = amounts.get(name, 0) + sign * amount
+            if each.device not in self.known:
                 del self.consumed[each.device]
 
     def state(self, pool: PoolView) -> "PoolState":
