@@ -436,6 +436,26 @@ def test_63_where_the_claim_can_be_used(local):
     assert term == ({"matchFields": [name]} if local else {"matchExpressions": [ZONE]})
 
 
+def test_requirements_of_several_pools_are_added_once():
+    pools = [
+        make.resource_slice(name, make.devices(1), driver="net", pool=name, nodeSelector=selector)
+        for name, values in (("a", ["x", "y"]), ("b", ["y", "x"]), ("c", ["x"]))
+        for selector in [{"nodeSelectorTerms": [{"matchExpressions": [ZONE | {"values": values}]}]}]
+    ]
+    cluster = [make.node("n1", zone="x"), make.device_class(), make.pod("p", "c"), *pools]
+    found = explain([*cluster, make.claim("c", make.request(count=3))], "default/p").to_dict()
+    [entry] = found["allocations"]["n1"]
+    [term] = entry["nodeSelector"]["nodeSelectorTerms"]
+    assert [each["values"] for each in term["matchExpressions"]] == [["x", "y"], ["x"]]
+
+
+def test_an_attribute_of_an_unknown_type_is_an_error_of_every_selector():
+    future = make.device("x") | {"attributes": {"future": {"strings": ["a"]}}}
+    found = chosen(make.resource_slice("n1", [future]), make.claim("c", make.request("r", "true")))
+    text = "CEL runtime error: attribute future: unsupported attribute value"
+    assert found == f"claim default/c: selector #0: {text}"
+
+
 def test_configuration_of_classes_comes_before_that_of_the_claim():
     def opaque(mode):
         return {"opaque": {"driver": make.DRIVER, "parameters": {"mode": mode}}}

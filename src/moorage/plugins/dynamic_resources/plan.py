@@ -189,9 +189,10 @@ class RequestPlan:
                 if selector.cel is None:
                     text = "CEL expression empty (unsupported selector type?)"
                     return Failure(prefix + text, claim)
-                device = device or device_input(model)
                 try:
-                    if not mp.cel.compile_selector(selector.cel.expression).matches(device):
+                    compiled = mp.cel.compile_selector(selector.cel.expression)
+                    device = device or device_input(model)
+                    if not compiled.matches(device):
                         return False
                 except mp.cel.CelCompileError as error:
                     return Failure(f"{prefix}CEL compile error: {error}", claim)
@@ -201,10 +202,12 @@ class RequestPlan:
 
 
 def device_input(model: DeviceModel) -> mp.cel.DeviceInput:
-    """A device as selectors read it."""
+    """A device as selectors read it; raises CelRuntimeError for a value of an unknown type."""
     attributes: dict[str, bool | int | str | mp.cel.Version] = {}
     for name, attribute in model.device.attributes.items():
-        kind, value = attribute.value or ("", 0)
+        if attribute.value is None:
+            raise mp.cel.CelRuntimeError(f"attribute {name}: unsupported attribute value")
+        kind, value = attribute.value
         attributes[name] = mp.cel.Version(str(value)) if kind == "version" else value
     quantities = {name: str(each.value) for name, each in model.device.capacity.items()}
     return mp.cel.DeviceInput(model.driver, attributes, quantities, model.is_shared)

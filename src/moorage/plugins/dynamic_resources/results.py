@@ -69,7 +69,6 @@ def _node_selector(devices: Sequence[DeviceView], node: str) -> mp.NodeSelector 
     """The nodes where devices can be used: this one, those of network devices, or all (None)."""
     expressions: list[mp.LabelSelectorRequirement] = []
     fields: list[mp.LabelSelectorRequirement] = []
-    is_limited = False
     for device in devices:
         if device.is_local:
             name = mp.LabelSelectorRequirement(
@@ -84,14 +83,25 @@ def _node_selector(devices: Sequence[DeviceView], node: str) -> mp.NodeSelector 
             text = f"unsupported node selector with {count} terms in a resource slice"
             raise mp.PluginFailure(text)
         [term] = selector.node_selector_terms
-        is_limited = True
-        expressions += [each for each in term.match_expressions if each not in expressions]
-        fields += [each for each in term.match_fields if each not in fields]
-    if not is_limited:
+        _add_requirements(expressions, term.match_expressions)
+        _add_requirements(fields, term.match_fields)
+    if not expressions and not fields:
         return None
     return _one_term(
         mp.NodeSelectorTerm(match_expressions=tuple(expressions), match_fields=tuple(fields))
     )
+
+
+def _add_requirements(
+    found: list[mp.LabelSelectorRequirement], more: Sequence[mp.LabelSelectorRequirement]
+) -> None:
+    """Add requirements that are new; the order of values does not matter."""
+    known = {(each.key, each.operator, frozenset(each.values)) for each in found}
+    for each in more:
+        requirement = (each.key, each.operator, frozenset(each.values))
+        if requirement not in known:
+            known.add(requirement)
+            found.append(each)
 
 
 def _one_term(term: mp.NodeSelectorTerm) -> mp.NodeSelector:
