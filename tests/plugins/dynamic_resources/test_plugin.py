@@ -159,6 +159,20 @@ def test_extended_resources(allocatable, served):
         assert [each["device"] for each in entry["results"]] == ["gpu-0", "gpu-1"]
 
 
+@pytest.mark.parametrize(
+    ("requests", "classes", "added"),
+    [
+        pytest.param({"example.com/gpu": "1"}, ["other"], True, id="no class serves the resource"),
+        pytest.param({"example.com/gpu": "1"}, [], False, id="there are no classes"),
+        pytest.param({"cpu": "1000"}, ["other"], False, id="not for devices"),
+    ],
+)
+def test_what_is_added_for_a_pod_without_claims(requests, classes, added):
+    objects = [make.node("n1"), *map(make.device_class, classes), make.pod("p", requests=requests)]
+    found = explain(objects, "default/p").to_dict()
+    assert found.get("postFilter") == ("no new claims to deallocate" if added else None)
+
+
 def test_47_a_special_claim_of_an_earlier_attempt_is_deleted():
     left = owned("p-extended-resources-abcde", "uid-p")
     left["metadata"]["annotations"] = {"resource.kubernetes.io/extended-resource-claim": "true"}

@@ -196,7 +196,7 @@ class DynamicResources:
             return mp.PostFiltered(mp.unresolvable(), nominated)
         devices = _devices(state)
         if devices is None:
-            return mp.unschedulable(*[NOTHING_NEW] if pod.spec.resource_claims else [])
+            return mp.unschedulable(*[NOTHING_NEW] if _is_for_devices(state, pod) else [])
         ref = mp.PodRef.of(pod)
         for claim in self._unavailable(devices, failure):
             meta = claim.metadata
@@ -304,6 +304,13 @@ def _extended_resources(state: mp.CycleState, pod: mp.Pod) -> tuple[str, ...]:
             return extended.requested(pod)
     # Most pods request native resources only, whose names have no slash.
     return ()
+
+
+def _is_for_devices(state: mp.CycleState, pod: mp.Pod) -> bool:
+    """Whether a pod has claims, or a resource that a device class might serve."""
+    if pod.spec.resource_claims:
+        return True
+    return bool(state.cluster.all(mp.DeviceClass)) and bool(_extended_resources(state, pod))
 
 
 def _devices(state: mp.CycleState) -> PodDevices | None:
