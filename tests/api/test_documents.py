@@ -1,7 +1,6 @@
 """The reader of YAML and JSON: values as Kubernetes reads them, and its limits."""
 
 import json
-import math
 
 import pytest
 from hypothesis import given
@@ -32,21 +31,35 @@ def only(text):
         pytest.param("2024-01-01", "2024-01-01", id="a date is text"),
         pytest.param("1:30", "1:30", id="sexagesimal is text"),
         pytest.param("1e3", 1000.0, id="an exponent"),
-        pytest.param("[0x1f, 0o17, 017, 0b11, -1_000]", [31, 15, 15, 3, -1000], id="integers"),
-        pytest.param("[.5, -2., +.inf]", [0.5, -2.0, math.inf], id="floats"),
-        pytest.param("[yes, Off, TRUE, n]", [True, False, True, "n"], id="booleans"),
+        pytest.param("[0x1f, 0o17, 017, 0b11, -1_000, 08]", [31, 15, 15, 3, -1000, 8],
+                     id="integers"),
+        pytest.param("[0X1F, 0O17, 0B11, 0_7, +0x_1f]", [31, 15, 3, 7, 31], id="odd integers"),
+        pytest.param("[0x_, 0o8, 0xg, _1]", ["0x_", "0o8", "0xg", "_1"], id="no integers"),
+        pytest.param("[.5, -2., 1_0.5, 1e1_0]", [0.5, -2, 10.5, 10**10], id="floats"),
+        pytest.param("1e400", "1e400", id="a number beyond a float is text"),
+        pytest.param("18446744073709551616", 2**64, id="an integer beyond 64 bits"),
+        pytest.param("9" * 100_000, "9" * 100_000, id="a number of many digits is text"),
+        pytest.param("[yes, Off, TRUE, n, Y, oN]", [True, False, True, False, True, "oN"],
+                     id="booleans"),
+        pytest.param(r'''"it\'s" ''', "it's", id="an escaped quote"),
+        pytest.param("[\"\\\\\\'\", '\\', 'a\\''b', c\\'d]", ["\\'", "\\", "a\\'b", "c\\'d"],
+                     id="backslashes before quotes"),
+        pytest.param("|\n  \"\\'\"", "\"\\'\"\n", id="no escape in a block of text"),
         pytest.param("a: ~\nb: null\nc:\nd: ''", {"a": None, "b": None, "c": None, "d": ""},
                      id="nulls"),
         pytest.param("['1', \"true\", !!str 2]", ["1", "true", "2"], id="texts"),
-        pytest.param("[!!int '3', !!float 1, !!bool 'no']", [3, 1.0, False], id="tags"),
-        pytest.param("{1: a, true: b, 1.5: c, ~: d}",
-                     {"1": "a", "true": "b", "1.5": "c", "null": "d"}, id="keys are text"),
+        pytest.param("[!!int '3', !!float 1, !!bool 'no', !!timestamp 2024-01-01]",
+                     [3, 1.0, False, "2024-01-01"], id="tags"),
+        pytest.param("{1: a, y: b, 1.5: c, 1.0: d}",
+                     {"1": "d", "true": "b", "1.5": "c"}, id="keys are text"),
         pytest.param("a: &x [1]\nb: *x", {"a": [1], "b": [1]}, id="an alias"),
         pytest.param("a: &x {k: 1, l: 2}\nb: {<<: *x, k: 3}",
                      {"a": {"k": 1, "l": 2}, "b": {"k": 3, "l": 2}}, id="a merge key"),
         pytest.param("a: &x {k: 1}\nb: &y {k: 2, m: 3}\nc: {<<: [*x, *y]}",
                      {"a": {"k": 1}, "b": {"k": 2, "m": 3}, "c": {"k": 1, "m": 3}},
                      id="the first of several merged mappings counts"),
+        pytest.param("a: &x {k: 1}\nk: 2\nl: 3\n<<: *x", {"a": {"k": 1}, "k": 1, "l": 3},
+                     id="merged keys replace those above them"),
         pytest.param("'<<': 1", {"<<": 1}, id="a key that only looks like a merge key"),
         pytest.param("a: |\n  x: [\n", {"a": "x: [\n"}, id="a block of text"),
     ],
@@ -56,10 +69,12 @@ def test_yaml_values(text, value):
 
 
 def test_yaml_documents_and_repeated_keys():
-    first, empty, last = documents.parse_yaml("a: 1\nb: {c: 1, c: 2}\na: 3\n---\n---\nx\n")
+    text = "a: 1\nb: {c: 1, c: 2}\na: 3\n---\n---\nx\n---\n<<: {a: 1}\na: 2\na: 3\n"
+    first, empty, last, merged = documents.parse_yaml(text)
     assert first.value == {"a": 3, "b": {"c": 2}}
     assert first.repeated == [(2, "c", 2), (3, "a", 1)]
     assert (empty.value, last.value) == (None, "x")
+    assert merged.repeated == [(10, "a", 1)], "a merged key may be written once more"
 
 
 @pytest.mark.parametrize(
@@ -79,7 +94,11 @@ def test_yaml_documents_and_repeated_keys():
         pytest.param("a: 1\n<<: 5", "<< must name a mapping or a list of mappings", id="merge"),
         pytest.param("!!python/name:os.system x", "is not supported here", id="tag that runs code"),
         pytest.param("!!set {a, b}", "is not supported here", id="a set"),
-        pytest.param("9" * 100_000, "an integer has more than 1000 bits", id="huge number"),
+        pytest.param("? \n: a", "a key must be a text, is null", id="null as key"),
+        pytest.param("a: [.inf]", ".inf is not a value that JSON knows", id="infinite"),
+        pytest.param("a: !!float -.INF", "-.INF is not a value", id="infinite by its tag"),
+        pytest.param("a: !!bool 5", "'5' is not of type bool", id="a tag of another type"),
+        pytest.param("---a: 1", "--- must stand in a line of its own", id="separator and key"),
         pytest.param("a: \0", "control characters are not allowed", id="control character"),
     ],
 )  # fmt: skip
@@ -119,12 +138,28 @@ def test_size_of_files(tmp_path):
 
 texts = st.text(st.characters(min_codepoint=32, max_codepoint=126))
 values = st.recursive(
-    st.none() | st.booleans() | st.integers() | texts | st.floats(allow_nan=False, width=32),
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | texts
+    | st.floats(allow_nan=False, allow_infinity=False, width=32),
     lambda inner: st.lists(inner) | st.dictionaries(texts, inner),
 )
 
 
-@given(values.filter(lambda value: "Infinity" not in json.dumps(value)))
+@given(values)
 def test_json_is_yaml(value):
     text = json.dumps(value)
     assert only(text) == documents.decode_json(text.encode()) == value
+
+
+@given(values)
+def test_written_yaml_is_read_as_the_same(value):
+    assert only(documents.as_yaml({"a": value})) == {"a": value}
+
+
+@pytest.mark.parametrize(
+    "text", ["y", "1e3", "0o17", "0X1F", "1_0.5", ".inf", "<<", "1:30", "it's"]
+)
+def test_texts_that_look_like_something_else_are_quoted(text):
+    assert only(documents.as_yaml({text: [text]})) == {text: [text]}

@@ -75,9 +75,9 @@ def test_equal_specs_are_checked_once_and_metadata_always(tmp_path, suffix):
 
 
 def test_a_taint_without_effect(tmp_path):
-    text = "apiVersion: v1\nkind: Node\nmetadata: {name: n}\nspec: {taints: [{key: a}]}\n"
+    text = "apiVersion: v1\nkind: Node\nmetadata: {name: one}\nspec: {taints: [{key: a}]}\n"
     [line] = problems(tmp_path, text)
-    assert line == "a.yaml, document 1, Node n, metadata.taints[0].effect: Required value"
+    assert line == "a.yaml, document 1, Node one, metadata.taints[0].effect: Required value"
 
 
 def test_every_problem_of_every_file(tmp_path):
@@ -207,7 +207,7 @@ def test_files_that_are_no_manifests_are_skipped_in_folders(tmp_path):
     (tmp_path / "values.yaml").write_text("replicas: 3\n")
     (tmp_path / "kustomization.yaml").write_text("resources: [pod.yaml]\n")
     (tmp_path / "dashboard.json").write_text('{"panels": []}')
-    (tmp_path / "pod.yaml").write_text(POD.format(spec="nodeName: n", meta="", container=""))
+    (tmp_path / "pod.yaml").write_text(POD.format(spec="nodeName: one", meta="", container=""))
     found = manifests.load([tmp_path], "strict")
     assert len(found.objects) == 1
     assert [note.removeprefix(f"{tmp_path}/").split(":")[0] for note in found.notes] == [
@@ -230,5 +230,7 @@ def test_templates_are_named_as_such(tmp_path):
 def test_encodings(tmp_path, encoding):
     file = tmp_path / "a.yaml"
     mark = b"\xff\xfe" if encoding == "utf-16-le" else b""
-    file.write_bytes(mark + POD.format(spec="nodeName: n", meta="", container="").encode(encoding))
+    file.write_bytes(
+        mark + POD.format(spec="nodeName: one", meta="", container="").encode(encoding)
+    )
     assert manifests.load([file], "strict").objects[0].name == "a"

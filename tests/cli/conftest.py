@@ -3,9 +3,9 @@
 import os
 
 import pytest
-import yaml
 from click.testing import CliRunner
 
+from moorage.api import documents
 from moorage.cli.main import moorage
 
 PLATFORM = {"kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64"}
@@ -35,7 +35,7 @@ def write(tmp_path):
 
     def write_file(name, *content):
         path = tmp_path / name
-        texts = [each if isinstance(each, str) else yaml.safe_dump(each) for each in content]
+        texts = [each if isinstance(each, str) else documents.as_yaml(each) for each in content]
         path.write_text("---\n".join(texts))
         return path
 

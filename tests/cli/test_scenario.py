@@ -24,7 +24,7 @@ spec:
 POOL = """
 apiVersion: moorage.dev/v1
 kind: NodePool
-metadata: {name: n}
+metadata: {name: pool}
 spec: {count: 3, template: {status: {allocatable: {cpu: "4", memory: 8Gi}}}}
 """
 
@@ -95,7 +95,7 @@ def test_the_same_fields_as_simulate(run, small, write):
     plain = json.loads(run("simulate", "-f", write("pool.yaml", POOL), "-o", "json").stdout)
     assert scenario.keys() - plain.keys() == {"name", "seed"}
     assert scenario["summary"].keys() == plain["summary"].keys()
-    assert scenario["nodes"]["n-0"].keys() == plain["nodes"]["n-0"].keys()
+    assert scenario["nodes"]["pool-0"].keys() == plain["nodes"]["pool-0"].keys()
     assert scenario["pending"].keys() == {
         each for each, node in scenario["placements"].items() if not node
     }

@@ -93,7 +93,7 @@ def here(tmp_path, monkeypatch):
         ),
         pytest.param(
             ["-f", "twice.yaml"],
-            "twice.yaml, document 2, Node n: is already defined in twice.yaml, document 1",
+            "twice.yaml, document 2, Node one: is already defined in twice.yaml, document 1",
             id="an object that is there twice",
         ),
         pytest.param(
@@ -105,7 +105,7 @@ def here(tmp_path, monkeypatch):
 )
 def test_bad_input_is_one_line(run, here, options, text):
     (here / "short").write_text("abc\n")
-    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}}
+    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "one"}}
     (here / "twice.yaml").write_text(yaml.safe_dump_all([node, node]))
     wrong = {
         "apiVersion": "v1",

@@ -1,17 +1,20 @@
 """The reader of YAML and JSON texts: files, standard input, kubeconfigs and bodies of requests.
 
+Also the writer of YAML: it puts in quotes what the reader would not read as text.
+
 The input is not trusted, so it is bounded: the size of a file, the depth of nesting, and the nodes
 that aliases add. YAML is built from libyaml's events without recursion: PyYAML's C composer
 overflows the stack, and its constructor takes ten times as long as the parser.
 
-YAML is read as Kubernetes reads it: times stay text, 1e3 is a number, 1:30 is not, keys are text.
-This module does not know what keys mean.
+YAML is read as kubectl reads it: times stay text, 1e3 is a number, 1:30 is not, y is true, keys are
+text. This module does not know what keys mean.
 """
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import lru_cache
+from math import isfinite
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -81,7 +84,7 @@ def parse_yaml(text: str) -> Iterator[YamlDocument]:
     """Each document of a YAML text; None is the value of one without content."""
     builder = _Builder()
     try:
-        for event in yaml.parse(text, _LOADER):
+        for event in _events(text):
             if builder.add(event):
                 yield YamlDocument(builder.value, builder.repeated)
                 builder = _Builder()
@@ -90,6 +93,28 @@ def parse_yaml(text: str) -> Iterator[YamlDocument]:
         problem = getattr(error, "problem", None) or getattr(error, "context", None)
         problem = problem or getattr(error, "reason", None) or " ".join(str(error).split())
         raise DocumentError(str(problem), None if mark is None else mark.line + 1) from None
+
+
+_ESCAPED_QUOTE = re.compile(r"(?<!\\)((?:\\\\)*)\\'")
+# An escape that libyaml reads, for a character that no text has.
+_MARK, _READ_MARK = "\\U000AFFFE", "\U000afffe"
+
+
+def _events(text: str) -> Iterator[yaml.Event]:
+    """The parser's events; in double quotes, the escape \\' is read as kubectl reads it."""
+    if not text.endswith("\n"):  # For kubectl, a block of text at the end has one, too.
+        text += "\n"
+    if "\\'" not in text:
+        return yaml.parse(text, _LOADER)
+    text = _ESCAPED_QUOTE.sub(lambda found: f"{found[1]}{_MARK}'", text)
+    return map(_with_quotes, yaml.parse(text, _LOADER))
+
+
+def _with_quotes(event: yaml.Event) -> yaml.Event:
+    if isinstance(event, yaml.ScalarEvent):
+        mark, meant = (_READ_MARK, "") if event.style == '"' else (_MARK, "\\")
+        event.value = event.value.replace(mark, meant)
+    return event
 
 
 class _Node(NamedTuple):
@@ -112,7 +137,7 @@ class _Collection:
         self.is_merge = False  # The key is `<<`.
         self.key_line = 0
         self.line = 0
-        self.merged: list[dict[str, Any]] = []
+        self.merged: set[str] = set()  # Keys that `<<` added, and that were not repeated.
 
 
 class _Builder:
@@ -159,13 +184,6 @@ class _Builder:
 
     def _end(self) -> None:
         collection = self._open.pop()
-        if collection.merged:
-            own = collection.value
-            assert isinstance(own, dict)
-            collection.value = {}
-            for each in reversed(collection.merged):  # The first one counts.
-                collection.value.update(each)
-            collection.value.update(own)
         depth = collection.deepest + 1
         if collection.anchor:
             nodes = self._nodes - collection.nodes_before
@@ -203,17 +221,23 @@ class _Builder:
             outer.key = self._key(outer, value, line)
             outer.is_merge = outer.key == "<<" and scalar is not None and scalar.implicit[0]
         else:
-            if outer.is_merge:
-                outer.merged += _mappings(value, line)
+            if outer.is_merge:  # It replaces the keys above it.
+                for each in reversed(_mappings(value, line)):  # The first one counts.
+                    container.update(each)
+                    outer.merged.update(each)
             else:
-                if outer.key in container:
+                if outer.key in container and outer.key not in outer.merged:
                     self.repeated.append(RepeatedKey(outer.key_line, outer.key, len(self._open)))
+                outer.merged.discard(outer.key)
                 container[outer.key] = value
             outer.key = None
 
     def _key(self, outer: _Collection, value: Any, line: int) -> str:
-        if isinstance(value, dict | list):
-            raise DocumentError("a key must be a text, is a collection", line)
+        if value is None or isinstance(value, dict | list):
+            found = "null" if value is None else "a collection"
+            raise DocumentError(f"a key must be a text, is {found}", line)
+        if len(self._open) == 1 and str(value).startswith("---"):
+            raise DocumentError("--- must stand in a line of its own", line)
         outer.key_line = line
         return value if isinstance(value, str) else json.dumps(value)
 
@@ -236,21 +260,17 @@ _TAG = "tag:yaml.org,2002:"
 
 
 def _scalar(event: yaml.ScalarEvent, line: int) -> Any:
-    if event.implicit[0]:
-        value = _plain(event.value)
-    elif event.implicit[1]:
-        return event.value
-    else:
-        tag = str(event.tag).removeprefix(_TAG)
-        convert = _CONVERTERS.get(tag)
-        if convert is None:
-            raise DocumentError(f"the tag {event.tag} is not supported here", line)
-        try:
-            value = convert(event.value)
-        except (ValueError, KeyError):
-            raise DocumentError(f"{event.value[:60]!r} is not of type {tag}", line) from None
-    if isinstance(value, int) and value.bit_length() > 1000:
-        raise DocumentError("an integer has more than 1000 bits", line)
+    text: str = event.value
+    tag = "" if event.implicit[0] else str(event.tag).removeprefix(_TAG)
+    if event.implicit[1] or tag in _TEXTS:
+        return text
+    if tag and tag not in _TYPES:
+        raise DocumentError(f"the tag {event.tag} is not supported here", line)
+    value = _plain(text)
+    if value in _NOT_FINITE:
+        raise DocumentError(f"{text} is not a value that JSON knows", line)
+    if tag and type(value) not in _TYPES[tag]:
+        raise DocumentError(f"{text[:60]!r} is not of type {tag}", line)
     return value
 
 
@@ -259,64 +279,78 @@ def _plain(text: str) -> Any:
     """The value of a scalar without quotes."""
     if text[:1] not in _FIRST:
         return text
-    for pattern, convert in _PATTERNS:
-        if pattern.fullmatch(text):
-            return convert(text)
+    if text in _WORDS:
+        return _WORDS[text]
+    digits = text if text.startswith(".") else text.replace("_", "")
+    if len(digits) <= _MOST_DIGITS and _INTEGER.fullmatch(digits):
+        value = _integer(digits.lower())
+        if -(2**63) <= value < 2**64:
+            return value
+    if _NUMBER.fullmatch(digits) and isfinite(number := float(digits)):
+        # In JSON, which kubectl makes of it, both are the same.
+        return int(number) if number.is_integer() and abs(number) < 2**63 else number
     return text
 
 
-def _integer(text: str) -> int:
-    digits = text.replace("_", "").lower()
-    sign = -1 if digits.startswith("-") else 1
-    digits = digits.lstrip("+-")
-    if len(digits) > 1000:
-        return 1 << 4000  # Refused by its size; converting it would take long.
-    for prefix, base in (("0x", 16), ("0b", 2), ("0o", 8)):
-        if digits.startswith(prefix):
-            return sign * int(digits[2:], base)
-    return sign * int(digits, 8 if digits.startswith("0") and digits != "0" else 10)
+def _integer(digits: str) -> int:
+    unsigned = digits.lstrip("+-")
+    base = {"0x": 16, "0b": 2, "0o": 8}.get(unsigned[:2]) or (8 if unsigned[0] == "0" else 10)
+    return int(digits, base)
 
 
-def _number(text: str) -> float:
-    return float(text.replace("_", "").lower().replace(".inf", "inf").replace(".nan", "nan"))
+def _spelled(*words: str) -> Iterator[str]:
+    for word in words:
+        yield from (word, word.capitalize(), word.upper())
 
 
-_BOOLEANS = dict.fromkeys(("true", "yes", "on"), True) | dict.fromkeys(
-    ("false", "no", "off"), False
-)
-
-
-def _boolean(text: str) -> bool:
-    return _BOOLEANS[text.lower()]
-
-
-def _null(_: str) -> None:
-    return None
-
-
-_CONVERTERS: dict[str, Callable[[str], Any]] = {
-    "str": str,
-    "bool": _boolean,
-    "int": _integer,
-    "float": _number,
-    "null": _null,
+_TEXTS = ("str", "timestamp")
+_TYPES: dict[str, tuple[type, ...]] = {
+    "bool": (bool,),
+    "int": (int,),
+    "float": (float, int),
+    "null": (type(None),),
 }
-_PATTERNS: tuple[tuple[re.Pattern[str], Callable[[str], Any]], ...] = (
-    (re.compile(r"(?i:true|false|yes|no|on|off)"), _boolean),
+_WORDS: dict[str, Any] = {
+    **dict.fromkeys(_spelled("y", "yes", "true", "on"), True),
+    **dict.fromkeys(_spelled("n", "no", "false", "off"), False),
+    **dict.fromkeys(("", "~", *_spelled("null"))),
+}
+_INTEGER = re.compile(r"[-+]?(?:0|[1-9][0-9]*|0[oO]?[0-7]+|0[xX][0-9a-fA-F]+|0[bB][01]+)")
+_NUMBER = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
+_MOST_DIGITS = 67  # 64 bits, and 0b with a sign.
+_NOT_FINITE = frozenset(
     (
-        re.compile(r"[-+]?(?:0|[1-9][0-9_]*|0[0-7_]+|0o[0-7]+|0x[0-9a-fA-F_]+|0b[01_]+)"),
-        _integer,
-    ),
-    (
-        re.compile(
-            r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?"
-            r"|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)"
-        ),
-        _number,
-    ),
-    (re.compile(r"~|null|Null|NULL|"), _null),
+        *(f"{sign}.{each}" for sign in ("", "+", "-") for each in ("inf", "Inf", "INF")),
+        ".nan",
+        ".NaN",
+        ".NAN",
+    )
 )
 _FIRST = frozenset("yYnNtTfFoO-+0123456789.~") | {""}
+
+
+_DUMPER: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+
+
+class _Dumper(_DUMPER):  # type: ignore[misc]  # libyaml may be absent
+    """PyYAML's, with quotes around more texts: of `y`, `1e3` and `0o17` it takes none."""
+
+
+def _represent_text(dumper: _Dumper, text: str) -> yaml.Node:
+    is_text = isinstance(_plain(text), str) and text not in _NOT_FINITE
+    node: yaml.Node = dumper.represent_scalar(f"{_TAG}str", text, None if is_text else "'")
+    return node
+
+
+_Dumper.add_representer(str, _represent_text)
+
+
+def as_yaml(value: Any, *, sort_keys: bool = False, width: int | None = None) -> str:
+    """Plain data as a YAML document."""
+    text: str = yaml.dump(
+        value, Dumper=_Dumper, sort_keys=sort_keys, width=width, allow_unicode=True
+    )
+    return text
 
 
 def _depth(value: Any) -> int:

@@ -85,9 +85,8 @@ def migrate(file: str, output: str) -> None:
 @click.option("--shadow", is_flag=True, help="The read-only role of `moorage run --shadow`.")
 def rbac(config_file: str | None, name: str, *, shadow: bool) -> None:
     """Print the minimal RBAC roles that `moorage run` needs with a configuration."""
-    import yaml
-
     from moorage.api import config as configurations
+    from moorage.api import documents
     from moorage.live import access, start
 
     configuration = configurations.load(config_file)
@@ -96,4 +95,4 @@ def rbac(config_file: str | None, name: str, *, shadow: bool) -> None:
         roles = access.read_only(plugins, name, configuration.feature_gates)
     else:
         roles = access.roles(configuration, plugins, name)
-    click.echo(yaml.safe_dump_all(roles, sort_keys=False), nl=False)
+    click.echo("---\n".join(map(documents.as_yaml, roles)), nl=False)

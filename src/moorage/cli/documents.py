@@ -20,7 +20,6 @@ def as_json(plain: dict[str, Any]) -> str:
 
 def as_yaml(plain: dict[str, Any]) -> str:
     """Plain data as YAML."""
-    import yaml
+    from moorage.api import documents
 
-    text: str = yaml.safe_dump(plain, sort_keys=False, allow_unicode=True, width=100)
-    return text
+    return documents.as_yaml(plain, width=100)

@@ -40,12 +40,10 @@ def snapshot(kubeconfig: str | None, context: str | None, file: str) -> None:
 def _text(objects: list[Any], *, is_yaml: bool) -> bytes:
     import msgspec
 
+    from moorage.api import documents
+
     document = {"apiVersion": "v1", "kind": "List", "items": objects}
     encoded = msgspec.json.encode(document)
     if is_yaml:
-        import yaml
-
-        dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
-        plain = msgspec.json.decode(encoded)
-        return yaml.dump(plain, Dumper=dumper, sort_keys=False, allow_unicode=True).encode()
+        return documents.as_yaml(msgspec.json.decode(encoded)).encode()
     return msgspec.json.format(encoded, indent=1) + b"\n"

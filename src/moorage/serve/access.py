@@ -14,8 +14,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-import yaml
-
+from moorage.api import documents
 from moorage.errors import InputError
 
 MIN_TOKEN = 8
@@ -133,7 +132,7 @@ def kubeconfig_text(server: str, *, token: str = "", authority: bytes = b"") -> 
         "contexts": [{"name": CONTEXT_NAME, "context": context}],
         "current-context": CONTEXT_NAME,
     }
-    return yaml.safe_dump(config, sort_keys=False)
+    return documents.as_yaml(config)
 
 
 def write_kubeconfig(path: Path, content: str) -> None:

@@ -7,7 +7,7 @@ from moorage.errors import ConfigError
 @pytest.mark.parametrize(
     ("text", "value"),
     [
-        pytest.param("a: 1\nb: [x, y]\n", {"a": 1, "b": ["x", "y"]}, id="yaml"),
+        pytest.param("a: 1\nb: [x, z]\n", {"a": 1, "b": ["x", "z"]}, id="yaml"),
         pytest.param('{"a": 1, "b": ["x"]}', {"a": 1, "b": ["x"]}, id="json"),
         pytest.param('{\n\t"a":\t1\n}', {"a": 1}, id="json with tabs"),
         pytest.param("{a: 1}", {"a": 1}, id="yaml that begins with a brace"),
@@ -52,7 +52,9 @@ def test_parse(text, value):
         pytest.param(
             "a: 1\n---\nb: 2\n", ["one document is expected, 2 are there"], id="two files"
         ),
-        pytest.param("a: .nan\n", ["not a value that JSON knows: float nan"], id="not a number"),
+        pytest.param(
+            "a: .nan\n", ["yaml: line 1: .nan is not a value that JSON knows"], id="not a number"
+        ),
         pytest.param(
             "a: !!bool perhaps\n",
             ["yaml: line 1: 'perhaps' is not of type bool"],
@@ -64,19 +66,14 @@ def test_parse(text, value):
             id="a tag that would run code",
         ),
         pytest.param(
-            "a: 0x" + "f" * 5000 + "\n",
-            ["yaml: line 1: an integer has more than 1000 bits"],
+            '{"a": 100000000000000000000}',
+            ["not a value that JSON knows: an integer of more than 64 bits"],
             id="a number with too many bits",
         ),
         pytest.param(
             "? [a]\n: 1\n",
             ["yaml: line 1: a key must be a text, is a collection"],
             id="a list as key",
-        ),
-        pytest.param(
-            "a: " + "9" * 5000 + "\n",
-            ["yaml: line 1: an integer has more than 1000 bits"],
-            id="a number without end",
         ),
     ],
 )

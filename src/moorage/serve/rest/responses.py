@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from typing import Any, TypeVar
 
 import msgspec
-import yaml
 from aiohttp import web
 from aiohttp.abc import AbstractStreamWriter
 
 from moorage import terminal
+from moorage.api import documents
 from moorage.cluster.objects import custom_schemas
 from moorage.cluster.resources import (
     AUTOSCALERS,
@@ -187,10 +187,7 @@ def encoded(value: Any, encoding: str) -> tuple[bytes, str]:
 def yaml_body(value: Any) -> bytes:
     """A value as YAML."""
     plain = msgspec.json.decode(encode(value))
-    return yaml.dump(plain, Dumper=_DUMPER, allow_unicode=True, encoding="utf-8")
-
-
-_DUMPER = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+    return documents.as_yaml(plain, sort_keys=True).encode()
 
 
 def raw(body: bytes, encoding: str = negotiation.JSON) -> web.Response:
