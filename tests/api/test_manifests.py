@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from moorage import Simulation
 from moorage.api import manifests
 from moorage.api.manifests.errors import Origin
 from moorage.api.manifests.reading import DocumentReader
@@ -350,6 +351,13 @@ def test_structs_pass_through():
             + json.dumps(pod() | {"metadata": {"name": "web", "namespace": "default"}}),
             "a.json, document 2, Pod default/web: is already defined in a.json, document 1",
             id="twice the same, once without its namespace",
+        ),
+        pytest.param(
+            "a.json",
+            "".join(json.dumps(pod(metadata={"name": n, "uid": "u"})) for n in ("one", "two")),
+            'a.json, document 2, Pod default/two, metadata.uid: "u" is also the UID of '
+            "Pod default/one (a.json, document 1)",
+            id="two objects with one UID",
         ),
         pytest.param(
             "a.yaml",
@@ -868,3 +876,11 @@ def read_json(text):
     reader = DocumentReader()
     reader.read_raw(Origin("list.json"), msgspec.Raw(text.encode()))
     return reader.manifest
+
+
+def test_objects_with_one_uid():
+    problem = (
+        r'objects\[1\], Pod default/two, metadata.uid: "u" is .* Pod default/one \(objects\[0\]\)'
+    )
+    with pytest.raises(ManifestError, match=problem):
+        Simulation([pod(metadata={"name": name, "uid": "u"}) for name in ("one", "two")])

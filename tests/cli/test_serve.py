@@ -97,6 +97,17 @@ def here(tmp_path, monkeypatch):
             id="an object that is there twice",
         ),
         pytest.param(
+            ["-f", "uid.yaml"],
+            'uid.yaml, document 2, Node two, metadata.uid: "u" is also the UID of Node one '
+            "(uid.yaml, document 1)",
+            id="two objects with one UID",
+        ),
+        pytest.param(
+            ["-f", "lists.yaml"],
+            "lists.yaml, document 1, Node, extra: unknown field",
+            id="a list as name beside an unknown field",
+        ),
+        pytest.param(
             ["-f", "wrong.yaml"],
             "wrong.yaml, document 1, Pod default/p, spec.containers: must be a list, is 1",
             id="an object that is none",
@@ -107,6 +118,10 @@ def test_bad_input_is_one_line(run, here, options, text):
     (here / "short").write_text("abc\n")
     node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "one"}}
     (here / "twice.yaml").write_text(yaml.safe_dump_all([node, node]))
+    same = [node | {"metadata": {"name": name, "uid": "u"}} for name in ("one", "two")]
+    (here / "uid.yaml").write_text(yaml.safe_dump_all(same))
+    lists = node | {"metadata": {"name": [1], "uid": [1]}, "extra": 1}
+    (here / "lists.yaml").write_text(yaml.safe_dump(lists))
     wrong = {
         "apiVersion": "v1",
         "kind": "Pod",

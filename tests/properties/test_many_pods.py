@@ -83,7 +83,7 @@ class RandomPods:
                 claim = PodResourceClaim(name="c", resource_claim_template_name="t")
                 spec = replace(spec, resource_claims=(claim,))
             case 7:
-                meta = replace(meta, uid="uid-0")  # An API server gives it another one.
+                meta = replace(meta, uid="")  # An API server gives it one.
         return replace(pod, metadata=meta, spec=spec, status=status)
 
 

@@ -88,6 +88,7 @@ class DocumentReader:
         self.problems: list[str] = []
         self._validate = validate
         self._generated: Counter[str] = Counter()
+        self._uids: dict[str, tuple[str, str, str]] = {}  # Kind, namespace and name by UID.
         self._checks = DocumentChecks()
         self._parts = SharedParts()
         # The kind of the last object: most objects of a dump are of the same kind.
@@ -257,16 +258,19 @@ class DocumentReader:
         if error := guards.field_error(obj):
             subject = errors.subject(kind.name, dump(obj))
             raise errors.invalid_field(origin, subject, (error.field, error.message))
-        self._check_new(origin, kind.name, namespace, meta.name)
+        self._check_new(origin, (kind.name, namespace, meta.name), meta.uid)
         workload = kind.name in WORKLOADS
         (self.manifest.workloads if workload else self.manifest.objects).append(obj)
 
-    def _check_new(self, origin: Origin, kind: str, namespace: str, name: str) -> None:
-        """Reject a second object of the same kind and name."""
-        first = self.manifest.origins.setdefault((kind, namespace, name), origin)
-        if first is not origin:
-            subject = f"{kind} {f'{namespace}/' if namespace else ''}{name}"
-            raise ManifestError(f"{origin}, {subject}: is already defined in {first}")
+    def _check_new(self, origin: Origin, key: tuple[str, str, str], uid: str) -> None:
+        """Reject a second object of the same kind and name, or of the same UID."""
+        origins = self.manifest.origins
+        if (first := origins.setdefault(key, origin)) is not origin:
+            raise ManifestError(f"{origin}, {_named(key)}: is already defined in {first}")
+        if uid and (other := self._uids.setdefault(uid, key)) is not key:
+            owner = f"{_named(other)} ({origins[other]})"
+            problem = f"metadata.uid: {errors.shown(uid)} is also the UID of {owner}"
+            raise ManifestError(f"{origin}, {_named(key)}, {problem}")
 
     def _with_name(self, origin: Origin, obj: KubeObject, kind: Kind) -> KubeObject:
         meta = obj.metadata
@@ -306,16 +310,20 @@ class WholeDocumentReader(DocumentReader):
             kind = _stated(origin, document, "kind") or kind
             self._skip(origin, document, api_version, kind)  # For the errors that it raises.
             known = kinds.known(api_version, kind)
-            if known is not None and self._converted(origin, document, known) is not None:
+            if known is not None and (obj := self._converted(origin, document, known)) is not None:
                 self._check(origin, document, kind)
+                if obj.name:
+                    namespace = (obj.namespace or "default") if known.namespaced else ""
+                    self._check_new(origin, (kind, namespace, obj.name), obj.uid)
             whole = {**_normalize(document), "apiVersion": api_version, "kind": kind}
-            meta = whole.get("metadata")
-            if known is not None and isinstance(meta, dict) and (name := meta.get("name")):
-                namespace = (meta.get("namespace") or "default") if known.namespaced else ""
-                self._check_new(origin, kind, namespace, name)
             self.found.append((str(origin), whole))
         else:
             super().read(origin, document, api_version, kind)
+
+
+def _named(key: tuple[str, str, str]) -> str:
+    kind, namespace, name = key
+    return f"{kind} {f'{namespace}/' if namespace else ''}{name}"
 
 
 def _stated(origin: Origin, document: Mapping[str, Any], name: str) -> str:
