@@ -150,6 +150,20 @@ def test_limits_of_a_quota_that_are_not_applied_are_named(run, write, make_node)
     )
 
 
+def test_a_cron_job_that_never_runs_is_named(run, write, make_node):
+    template = {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}}
+    spec = {"schedule": "0 0 30 2 *", "jobTemplate": {"spec": {"template": template}}}
+    meta = {"apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": "never"}}
+    file = write("a.yaml", make_node("n"), meta | {"spec": spec})
+    got = run("simulate", "-f", file)
+    assert got.exit_code == 0
+    assert got.stdout.startswith("0 pods on 1 node")
+    assert got.stderr == (
+        f"moorage: warning: {file}, document 2, CronJob default/never, spec.schedule: "
+        '"0 0 30 2 *" names no day of the calendar, so it never runs\n'
+    )
+
+
 def test_an_unknown_runtime_class_is_named(run, write, make_pod, make_node):
     kata = {"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": "kata"}}
     pods = [make_pod(name, runtimeClassName=name) for name in ("kata", "gvisor")]

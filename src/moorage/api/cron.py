@@ -16,6 +16,8 @@ _EVERY = "@every "
 _FIELDS = 5
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _DAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
+# February has 29 days in a leap year.
+_LENGTHS = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 _DURATION = re.compile(r"([0-9]+(\.[0-9]+)?(h|m|s|ms))+")
 
 
@@ -47,6 +49,13 @@ class CronSchedule(NamedTuple):
     weekdays: frozenset[int]
     any_day: bool
     any_weekday: bool
+
+    @property
+    def names_a_day(self) -> bool:
+        """Whether a day of the calendar matches; none does in `0 0 30 2 *`."""
+        if not self.any_day and not self.any_weekday and self.weekdays:
+            return bool(self.months)
+        return any(min(self.days, default=32) <= _LENGTHS[month - 1] for month in self.months)
 
 
 def parse(schedule: str) -> CronSchedule | None:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from moorage.api import texts, workloads
+from moorage.api import cron, texts, workloads
 from moorage.api.admission import SYSTEM_PRIORITIES
 from moorage.api.kinds import READ
 from moorage.api.pod import Pod, PodSpec
@@ -56,6 +56,19 @@ def not_counted(manifest: "Manifest") -> Iterator[str]:
             if names:
                 limits = texts.count(len(names), "limit")
                 yield f"{manifest.location(obj)}: {limits} not applied: {', '.join(sorted(names))}"
+
+
+def never_run(manifest: "Manifest") -> Iterator[str]:
+    """CronJobs whose schedule names no day of the calendar; an API server accepts them."""
+    for obj in manifest.workloads:
+        if isinstance(obj, CronJob):
+            try:
+                schedule = cron.parse(obj.spec.schedule)
+            except ValueError:
+                continue
+            if schedule is not None and not schedule.names_a_day:
+                text = f'"{obj.spec.schedule}" names no day of the calendar, so it never runs'
+                yield f"{manifest.location(obj)}, spec.schedule: {text}"
 
 
 def assume_priorities(manifest: "Manifest", known: "Iterable[KubeObject]" = ()) -> None:

@@ -52,6 +52,7 @@ def cluster(paths: "Iterable[str]") -> "Manifest":
     found.warnings += cautions.not_applied(found)
     found.warnings += cautions.not_counted(found)
     found.warnings += cautions.unknown_runtime_classes(found)
+    found.warnings += cautions.never_run(found)
     remark(found)
     return found
 

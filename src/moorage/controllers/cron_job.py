@@ -54,7 +54,12 @@ def reconcile(cron_job: Object, index: ObjectIndex, now: float) -> Iterator[Writ
                 if started and not index.failure(cron_job):
                     at = timestamps.to_text(due)
                     changed = objects.with_status(changed, lastScheduleTime=at)
-            yield RequeueAt(times.after(now))
+            if (following := times.after(now)) is not None:
+                yield RequeueAt(following)
+            else:
+                why = "time difference between two schedules is less than 1 second"
+                text = f"invalid schedule: {objects.spec(cron_job).get('schedule')} : {why}"
+                yield Report(cron_job, "InvalidSchedule", text, REPORTER)
     done = [each for each in owned if objects.is_condition_true(each, "Complete")]
     ends = [str(objects.status(each).get("completionTime") or "") for each in done]
     changed = objects.with_status(
@@ -162,8 +167,13 @@ class Times:
         self._every = every
         self.zone = zone
 
-    def after(self, now: float) -> float:
-        """The first time after `now`."""
+    @property
+    def runs(self) -> bool:
+        """Whether the schedule names a day that exists."""
+        return self._schedule is None or self._schedule.names_a_day
+
+    def after(self, now: float) -> float | None:
+        """The first time after `now`; None if there is none for years."""
         if self._schedule is None:
             return (now // self._every + 1) * self._every
         day = datetime.fromtimestamp(now, self.zone)
@@ -172,7 +182,7 @@ class Times:
             if at is not None:
                 return at
             day = day.replace(hour=12) + timedelta(days=1)
-        return now + _MAX_DAYS * 86400.0
+        return None
 
     def latest(self, earliest: float, now: float) -> float | None:
         """The last time after `earliest` that has come."""

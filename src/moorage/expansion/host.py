@@ -275,7 +275,8 @@ class ControllerHost:
         return self._loop.is_awaiting or any(
             not objects.status(each).get("lastScheduleTime")
             and not objects.spec(each).get("suspend")
-            and cron_job.schedule(each) is not None
+            and (times := cron_job.schedule(each)) is not None
+            and times.runs
             for each in self.index.all(cron_job.KIND)
         )
 

@@ -105,6 +105,34 @@ def test_next_time(schedule, zone, now, expected):
     assert timestamps.to_text(times.after(timestamps.to_seconds(now))) == expected
 
 
+@pytest.mark.parametrize(
+    ("schedule", "runs"),
+    [
+        pytest.param("0 0 30 2 *", False, id="30 February"),
+        pytest.param("0 0 31 4,6,9,11 *", False, id="31st of short months"),
+        pytest.param("0 0 29 2 *", True, id="leap day"),
+        pytest.param("0 0 31 2,3 *", True, id="31st of one of two months"),
+        pytest.param("0 0 30 2 MON", True, id="either day"),
+        pytest.param("@every 1h", True, id="interval"),
+    ],
+)
+def test_a_schedule_without_a_day_never_runs(schedule, runs):
+    times = cron_job.schedule({"metadata": {}, "spec": {"schedule": schedule}})
+    assert times.runs is runs
+    assert (times.after(NOON) is not None) is runs
+
+
+def test_a_schedule_without_a_day_is_reported(minutes):
+    minutes.create("CronJob", "never", **cron("0 0 30 2 *"))
+    minutes.run(3 * MINUTE)
+    assert jobs(minutes) == []
+    (event,) = minutes.all("Event")
+    text = (
+        "invalid schedule: 0 0 30 2 * : time difference between two schedules is less than 1 second"
+    )
+    assert (event["reason"], event["message"]) == ("InvalidSchedule", text)
+
+
 def test_ends_of_jobs_are_reported(minutes):
     minutes.create("CronJob", "tick", **cron(run_seconds="20", suspend=False))
     minutes.run(MINUTE + 10)
