@@ -54,7 +54,7 @@ def history(workload: Object, index: ObjectIndex, hash_label: str) -> History:
     if equal:
         return History(max(equal, key=number), known, adoptions)
     highest = max(map(number, known), default=0)
-    return History(_revision(workload, hash_label, highest + 1), known, adoptions)
+    return History(of_template(workload, hash_label, highest + 1), known, adoptions)
 
 
 def number(revision: Object) -> int:
@@ -78,9 +78,10 @@ def _in_order(value: Any) -> Any:
     return [_in_order(each) for each in value] if isinstance(value, list) else value
 
 
-def _revision(workload: Object, hash_label: str, revision: int) -> Object:
+def of_template(workload: Object, hash_label: str, revision: int, hashed: str = "") -> Object:
+    """A revision of the workload's template; `hashed` is its hash, if another program set that."""
     own = objects.template(workload)
-    hashed = objects.template_hash(own)
+    hashed = hashed or objects.template_hash(own)
     labels = (own.get("metadata") or {}).get("labels") or {}
     return {
         "apiVersion": "apps/v1",

@@ -1,23 +1,24 @@
 """Documents: workloads as the dicts that controllers read, and the structs of what they create.
 
 A manifest may lack what an API server or a controller would have set, and a dump may lack objects.
-`Documents` completes them: UIDs, defaults, selectors, and the ReplicaSets of a Deployment of which
-only the pods are given.
+`Documents` completes them: UIDs, defaults, selectors, and the ReplicaSets and ControllerRevisions
+of which only the pods are given.
 """
 
+from collections import Counter
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
 from msgspec.structs import replace
 
-from moorage.api import defaults
+from moorage.api import defaults, timestamps
 from moorage.api.kinds import READ
 from moorage.api.meta import KubeObject, ObjectMeta, OwnerReference
 from moorage.api.pod import Pod, PodSpec, PodStatus
 from moorage.cluster.objects import defaults as server_defaults
 from moorage.cluster.resources import BUILT_IN, Resource
-from moorage.controllers import daemon_set, deployment, job, objects
+from moorage.controllers import daemon_set, deployment, job, objects, revisions, stateful_set
 from moorage.controllers.objects import Object
 from moorage.errors import ManifestError
 from moorage.expansion.struct_index import DOCUMENT_KINDS
@@ -29,6 +30,11 @@ RESOURCES: dict[tuple[str, str], Resource] = {
 SELECTING = ("Deployment", "ReplicaSet", "StatefulSet", "DaemonSet")
 # Labels of pods that their controllers set, so they cannot tell whose pods they are.
 CONTROLLER_LABELS = (daemon_set.REVISION_LABEL, daemon_set.GENERATION_LABEL)
+# Times that deadlines and runs are counted from: from the start of virtual time, which does not
+# continue the time of a dump.
+PAST = ("startTime", "lastScheduleTime")
+# Labels of ControllerRevisions with the hash of their template.
+HASH_LABELS = {"DaemonSet": daemon_set.REVISION_LABEL, "StatefulSet": stateful_set.HASH_LABEL}
 NAMES = tuple(kind.rpartition("/")[2] for kind in DOCUMENT_KINDS)
 
 
@@ -49,13 +55,30 @@ def of_structs(found: Iterable[KubeObject], pods: Iterable[Pod]) -> list[Object]
     for each in list(documents):
         if objects.kind_of(each) == deployment.KIND:
             documents += _missing_sets(each, children, known)
+        elif own := children.get(_key(each)):
+            documents += _missing_revision(each, own)
     return documents
 
 
-def with_owner_uids(pods: Iterable[Pod], documents: Iterable[Object]) -> list[Pod]:
-    """The pods with the UIDs of their owners, where a manifest has only names."""
+def completed_pods(pods: Iterable[Pod], documents: Iterable[Object]) -> list[Pod]:
+    """The pods with the UIDs of their owners, where a manifest has only names, and revisions."""
+    documents = list(documents)
     uids = {_key(each): objects.uid(each) for each in documents}
-    return [_with_owner_uid(pod, uids) for pod in pods]
+    latest = {
+        owner["uid"]: _pod_label(each, owner["kind"])
+        for each in documents
+        if objects.kind_of(each) == revisions.KIND and (owner := objects.controller(each))
+    }
+    return [_with_revision(_with_owner_uid(pod, uids), latest) for pod in pods]
+
+
+def _with_revision(pod: Pod, latest: Mapping[str, str]) -> Pod:
+    """The pod with the label of its revision: controllers replace pods without it."""
+    owner = pod.controller
+    if owner is None or owner.uid not in latest or daemon_set.REVISION_LABEL in pod.labels:
+        return pod
+    labels = {**pod.labels, daemon_set.REVISION_LABEL: latest[owner.uid]}
+    return replace(pod, metadata=replace(pod.metadata, labels=labels))
 
 
 def _with_owner_uid(pod: Pod, uids: Mapping[OwnerKey, str]) -> Pod:
@@ -112,6 +135,9 @@ def _document(
     if own or key in owned:
         # Sets of a dump do not have the digest, and are not to be replaced because of that.
         forget_digest(document)
+    if given := {field for field in PAST if objects.status(document).get(field)}:
+        start = timestamps.to_text(timestamps.EPOCH_SECONDS)
+        document["status"] = {**document["status"], **dict.fromkeys(given, start)}
     if kind.name == "Job":
         _complete_job(document, own)
     elif kind.name in SELECTING:
@@ -235,6 +261,41 @@ def _missing_sets(
             }
         )
     return made
+
+
+def _missing_revision(owner: Object, own: Sequence[Pod]) -> list[Object]:
+    """The latest revision of a workload, under the label that its pods have.
+
+    The label is a hash that depends on the program that computed it. Under another label, the
+    controller would replace all pods.
+    """
+    if owner["kind"] not in HASH_LABELS:
+        return []
+    labels = Counter(
+        (_template_generation(pod), label)
+        for pod in own
+        if not pod.is_terminal and (label := pod.labels.get(daemon_set.REVISION_LABEL))
+    )
+    updated = objects.status(owner).get("updateRevision")
+    # A rollout is in progress if there are several.
+    newest = max(labels, key=lambda each: (each[1] == updated, each[0], labels[each]), default=None)
+    label = newest[1] if newest is not None else ""
+    hashed = label.removeprefix(f"{objects.name(owner)}-")
+    made = revisions.of_template(owner, HASH_LABELS[owner["kind"]], 1, hashed)
+    name = label if label and owner["kind"] == "StatefulSet" else objects.name(made)
+    uid = defaults.uid_of(f"ControllerRevision/{objects.namespace(owner)}/{name}")
+    return [objects.with_metadata(made, name=name, uid=uid, generation=1)]
+
+
+def _template_generation(pod: Pod) -> int:
+    given = pod.labels.get(daemon_set.GENERATION_LABEL, "")
+    return int(given) if given.isdecimal() else 0
+
+
+def _pod_label(revision: Object, kind: str) -> str:
+    """The label of the pods of a revision: of a StatefulSet its name, else its hash."""
+    by_name = kind == "StatefulSet"
+    return objects.name(revision) if by_name else revisions.hash_of(revision, HASH_LABELS[kind])
 
 
 # What controllers create -----------------------------------------------------------------------

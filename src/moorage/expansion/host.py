@@ -106,7 +106,7 @@ class ControllerHost:
         pods = [obj for obj in found if isinstance(obj, Pod)]
         new = documents.of_structs(found, [*known, *pods])
         self.triggers.activate()
-        named = iter(documents.with_owner_uids(pods, new))
+        named = iter(documents.completed_pods(pods, new))
         stored = [next(named) if isinstance(obj, Pod) else obj for obj in found]
         uids = self._uids | {objects.uid(each) for each in new}
         given: dict[Key, Object] = {}
