@@ -92,6 +92,28 @@ def test_the_same_configuration_has_the_same_outcome(tmp_path):
     assert got.pods == len(simulation.placements)
 
 
+@pytest.mark.parametrize("kind", ["StatefulSet", "ReplicaSet"])
+def test_a_recording_without_changes_ends(tmp_path, kind):
+    """Its workloads have no template, so that their controllers have nothing to compare."""
+    labels = {"app": "db"}
+    workload = {
+        "apiVersion": "apps/v1",
+        "kind": kind,
+        "metadata": {"name": "db", "namespace": "default"},
+        "spec": {
+            "replicas": 2,
+            "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": pod("x", 1000)["spec"]},
+        },
+    }
+    first = Simulation([node("a"), node("b"), workload])
+    first.run()
+    second = Simulation(first.objects, trace=True)
+    second.run()
+    got = rerun(record(tmp_path / "run", second))
+    assert (got.pods, got.is_same, got.waits.count) == (2, True, 0)
+
+
 def test_another_configuration_has_another(tmp_path):
     simulation = Simulation([node("a"), node("b"), pod("p0", 1000)], trace=True)
     simulation.at(5, lambda: simulation.create([pod("p1", 1000)]))

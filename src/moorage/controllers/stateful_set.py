@@ -141,7 +141,8 @@ def is_healthy(workload: Object, pod: Object, now: float) -> bool:
 
 def held_back(workload: Object, index: ObjectIndex, now: float) -> tuple[str, int] | None:
     """The pod that more pods wait for, and how many these are; None if there are none."""
-    if objects.spec(workload).get("podManagementPolicy") == "Parallel":
+    in_order = objects.spec(workload).get("podManagementPolicy") != "Parallel"
+    if not in_order or not objects.template(workload):
         return None
     own = {objects.name(pod): pod for pod in index.controlled("Pod", objects.uid(workload))}
     names = [f"{objects.name(workload)}-{number}" for number in ordinals(workload)]

@@ -274,7 +274,10 @@ def _for_claim_template(template: Object, index: ObjectIndex) -> Iterator[Task]:
 
 
 def _reconcile_workload(obj: Object, index: ObjectIndex, now: float) -> Iterator[Write]:
-    return WORKLOADS[objects.kind_of(obj)](obj, index, now)
+    kind = objects.kind_of(obj)
+    if kind in POD_OWNERS and not objects.template(obj):
+        return iter(())  # Only its selector is known, as in a recording, which has its pods.
+    return WORKLOADS[kind](obj, index, now)
 
 
 class Reconcilers:
