@@ -203,6 +203,64 @@ def test_bad_objects(run, write, pod, content, message):
     assert got.stderr.count("\n") == 1
 
 
+EXCLUSIVE = """
+apiVersion: moorage.dev/v1
+kind: NodePool
+metadata: {name: n}
+spec: {count: 2, template: {status: {allocatable: {cpu: "4"}}}}
+---
+apiVersion: apps/v1
+kind: ReplicaSet
+metadata: {name: web}
+spec:
+  replicas: 3
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      affinity:
+        podAntiAffinity:
+          requiredDuringSchedulingIgnoredDuringExecution:
+            - topologyKey: kubernetes.io/hostname
+              labelSelector: {matchLabels: {app: web}}
+      containers: [{name: c, image: x}]
+"""
+
+
+def test_pods_that_exclude_one_another(run, write):
+    path = write("c.yaml", EXCLUSIVE)
+    text = " ".join(run("explain", "-f", path).stdout.split())
+    assert text.startswith(
+        "3 pods without a node: each alone, 3 would fit a node now and 0 would not; all together, "
+        "2 get a node."
+    )
+    assert "1 pod without a node if all are scheduled 1 default/web-" in text
+    plain = json.loads(run("explain", "-f", path, "-o", "json").stdout)
+    assert plain["alone"] == {"fit": 3, "pending": 0}
+    assert plain["together"]["fit"] == 2
+    [(pod, message)] = plain["together"]["pending"].items()
+    assert "2 node(s) didn't match pod anti-affinity rules" in message
+    simulated = run("simulate", path, "--explain", pod, "-o", "json").stdout
+    assert json.loads(simulated)["pending"].keys() == {pod}
+
+
+def test_a_pod_after_the_simulation(run, write):
+    path = write("c.yaml", EXCLUSIVE)
+    result = json.loads(run("simulate", path, "-o", "json").stdout)
+    [pod] = result["pending"]
+    text = run("simulate", path, "--explain", pod).stdout
+    assert f"{pod} stays pending: 0/2 nodes" in text
+    assert "the pod must not share kubernetes.io/hostname" in text
+    plain = json.loads(run("simulate", path, "--explain", pod, "-o", "json").stdout)
+    assert plain.pop("explanations")[pod]["unschedulablePlugins"] == ["InterPodAffinity"]
+    assert plain == result
+
+
+def test_a_missing_node(run, write, make_pod):
+    path = write("c.yaml", make_pod("p", nodeName="gone"))
+    assert json.loads(run("explain", "p", "-f", path, "-o", "json").stdout)["missingNode"] == "gone"
+
+
 def test_no_nodes(run, write, make_pod):
     got = run("explain", "p", "-f", write("c.yaml", make_pod("p")))
     assert got.exit_code == 0
@@ -213,7 +271,9 @@ def test_no_nodes(run, write, make_pod):
 def test_all_pending_pods_by_reason(run, cluster):
     got = run("explain", "-f", cluster)
     assert got.exit_code == 0
-    assert got.stdout.startswith("3 pods without a node: 1 would fit a node now, 2 would not.\n")
+    assert got.stdout.startswith(
+        "3 pods without a node: each alone, 1 would fit a node now and 2 would not.\n"
+    )
     assert "1  default/huge\n   0/2 nodes are available: 2 Insufficient cpu.\n" in got.stdout
     assert "1  default/gated\n   waiting for scheduling gates: [example.com/wait]" in got.stdout
     assert "1  default/fits\n   each would fit a node now" in got.stdout

@@ -138,7 +138,17 @@ def test_nodes_from_elsewhere(run, write):
             ["SMALL", "--report", "no/such/r.html"], "there is no folder no/such", id="no folder"
         ),
         pytest.param(
-            ["SMALL", "--explain", "x"], "--explain requires --report FILE", id="no report"
+            ["SMALL", "--sweep", "seed=0..1", "--csv", "x"],
+            "--csv is for one run, not for a sweep",
+            id="tables of a sweep",
+        ),
+        pytest.param(
+            ["SMALL", "--sweep", "seed=0..1", "--report", "x"],
+            "--report is for one run, not for a sweep",
+            id="the report of a sweep",
+        ),
+        pytest.param(
+            ["SMALL", "--results", "x"], "--results requires --sweep", id="results of one run"
         ),
     ],
 )

@@ -31,6 +31,18 @@ def claim(name="data", *, volume=None, mode="ReadWriteOnce", annotations=None, *
     return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": meta, "spec": spec}
 
 
+def unbound(**spec):
+    """A claim as in a manifest."""
+    new = claim(**spec)
+    new["spec"] = {"accessModes": ["ReadWriteOnce"], **SIZE, **spec}
+    return new
+
+
+def stored(obj):
+    """As an API server has it, whose controllers have not acted yet."""
+    return obj | {"metadata": obj["metadata"] | {"uid": "u", "namespace": "default"}}
+
+
 def volume(name="pv-7", labels=None, **spec):
     meta = {"name": name, "labels": labels or {}}
     return {
@@ -99,7 +111,7 @@ NOTHING = "node(s) didn't find available persistent volumes to bind"
         ),
         pytest.param(
             [claimed("data")],
-            [claim(storageClassName="fast"), storage_class("fast", mode="Immediate")],
+            [stored(claim(storageClassName="fast")), storage_class("fast", mode="Immediate")],
             f"{UNBOUND}: claim data is not bound: its class fast does not wait for a pod, and no "
             "volume has come yet.",
             id="a volume that is being provisioned",
@@ -160,3 +172,48 @@ def test_advice_names_the_storage_objects(volumes, objects, line):
     explanation = explain([node("n1", "z1"), node("n2", "z1"), pending, *objects], "default/web")
     assert explanation.advice == [line]
     assert line.split(":")[0] in explanation.message
+
+
+BY_NAME = {"storageClassName": "manual", "volumeName": "pv-7"}
+RESERVED = {"claimRef": {"namespace": "default", "name": "data"}}
+
+
+@pytest.mark.parametrize(
+    "objects",
+    [
+        pytest.param(
+            [unbound(**BY_NAME), volume(storageClassName="manual")], id="the claim names a volume"
+        ),
+        pytest.param(
+            [unbound(storageClassName="manual"), volume(storageClassName="manual", **RESERVED)],
+            id="the volume names the claim",
+        ),
+        pytest.param(
+            [unbound(storageClassName="fast"), storage_class("fast", mode="Immediate")],
+            id="a class that provisions at once",
+        ),
+    ],
+)
+def test_a_new_claim_that_controllers_bind_at_once(objects):
+    pending = pod("web", claimed("data"))
+    assert explain([node("n1", "z1"), pending, *objects], "default/web").picked == "n1"
+    kept = [stored(each) if "Claim" in each["kind"] else each for each in objects]
+    assert explain([node("n1", "z1"), pending, *kept], "default/web").message == (
+        f"0/1 nodes are available: {UNBOUND}."
+    )
+
+
+def test_a_stored_claim_with_a_reserved_volume():
+    objects = [stored(unbound(storageClassName="manual")), volume(**RESERVED)]
+    explanation = explain([node("n1", "z1"), pod("web", claimed("data")), *objects], "default/web")
+    assert explanation.advice == [
+        f"{UNBOUND}: claim data is not bound: volume pv-7 is reserved for it, and is not bound to "
+        "it yet."
+    ]
+
+
+def test_the_claim_of_a_new_ephemeral_volume():
+    template = {"spec": unbound(storageClassName="fast")["spec"]}
+    pending = pod("web", {"name": "v", "ephemeral": {"volumeClaimTemplate": template}})
+    found = explain([node("n1", "z1"), pending, storage_class("fast")], "default/web")
+    assert found.picked == "n1"

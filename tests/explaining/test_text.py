@@ -93,9 +93,9 @@ def test_the_best_node():
         ),
         pytest.param(
             [pod(nodeName="gone"), node("n")],
-            "default/p runs on gone. Scheduled again, it would go to n: it is the only node; "
-            "gone is not among the nodes.",
-            id="runs on an unknown node",
+            "default/p cannot run: its spec.nodeName names a node that does not exist, gone. "
+            "Scheduled again, it would go to n: it is the only node.",
+            id="assigned to a missing node",
         ),
         pytest.param(
             [pod(nodeName="n", cpu="9"), node("n")],

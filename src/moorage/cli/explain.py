@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from moorage.api.pod import Pod
     from moorage.expansion.refusals import Refusal
     from moorage.explaining.dry_run import DryRun
+    from moorage.explaining.grouping import ReasonGroup
     from moorage.explaining.recorded import Recorded
 
 # From so many pods on, a status line says how far it is.
@@ -80,7 +81,8 @@ def explain(
         _explain_one(run, pods[0], live, assumed, manifest, output, show_all=show_all)
     else:
         found = (pods, refused)
-        _explain_several(run, found, assumed if live else "", manifest, output, show_all=show_all)
+        shown = assumed if live else ""
+        _explain_several(run, config, found, shown, manifest, output, show_all=show_all)
 
 
 def _configuration(
@@ -153,6 +155,7 @@ def _more(found: "Recorded", assumed: str, *, is_live: bool) -> dict[str, Any]:
 
 def _explain_several(
     run: "DryRun",
+    config: "Source",
     found: "tuple[list[Pod], list[Refusal]]",
     assumed: str,
     manifest: "Manifest",
@@ -170,14 +173,42 @@ def _explain_several(
         if len(pods) > MANY_PODS:
             status.say_at_once(f"{len(pods):,} pods")
         groups = grouping.by_reason(run, pods)
+        together = _together(run, config, groups)
     if output == "table":
         from moorage.cli import explain_tables
 
-        explain_tables.show_groups(groups, refused, assumed, manifest.skipped, show_all=show_all)
+        explain_tables.show_groups(
+            groups, together, refused, assumed, manifest.skipped, show_all=show_all
+        )
         return
     plain = [
         {"reason": each.reason, "pods": each.pods, "first": each.explanation.to_dict()}
         for each in groups
     ]
+    fit = sum(len(each.pods) for each in groups if each.is_placed)
+    asked: dict[str, Any] = {"alone": {"fit": fit, "pending": len(pods) - fit}}
+    if together is not None:
+        asked["together"] = {"fit": fit - len(together), "pending": together}
     lacking = {"refused": [each.to_dict() for each in refused]} if refused else {}
-    documents.write({"groups": plain, **lacking}, output)
+    documents.write({"groups": plain, **asked, **lacking}, output)
+
+
+def _together(
+    run: "DryRun", config: "Source", groups: "list[ReasonGroup]"
+) -> "dict[str, str] | None":
+    """Of the pods that would each fit alone: those left if all pending pods are scheduled, and why.
+
+    None if at most one pod would fit alone.
+    """
+    alone = [pod for group in groups if group.is_placed for pod in group.pods]
+    if len(alone) < 2:
+        return None
+    from moorage.api import config as configuration
+    from moorage.api.pod import Pod
+    from moorage.planning.packing import Packing
+
+    objects = (obj for obj in run.objects if not (isinstance(obj, Pod) and obj.is_terminal))
+    packing = Packing(objects, configuration.load(config))
+    packing.pack()
+    left = packing.left
+    return {pod: left[pod] for pod in alone if pod in left}

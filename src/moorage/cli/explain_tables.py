@@ -12,6 +12,7 @@ from moorage.expansion.refusals import Refusal
 from moorage.explaining import Explanation, text
 from moorage.explaining.grouping import ReasonGroup
 from moorage.explaining.recorded import Recorded
+from moorage.sim.results.result import by_reason
 
 MOST_RANKED = 10
 ALL = 1_000_000_000
@@ -68,31 +69,49 @@ def show_recorded(found: Recorded, assumed: str, *, differs: bool, by_cluster: b
 
 def show_groups(
     groups: list[ReasonGroup],
+    together: dict[str, str] | None,
     refused: list[Refusal],
     assumed: str,
     skipped: Counter[str],
     *,
     show_all: bool,
 ) -> None:
-    """Print pods by reason, with the details of the first pod of each."""
+    """Print pods by reason, with the details of the first pod of each.
+
+    `together` has the pods that fit alone, but not if all pending pods are scheduled, and why.
+    """
     page = ConsolePage()
     if groups:
-        _show_groups(page, groups, show_all=show_all)
+        _show_groups(page, groups, together, show_all=show_all)
+    if together:
+        page.section(f"{texts.count(len(together), 'pod')} without a node if all are scheduled")
+        page.reasons(by_reason(together), show_all=show_all)
     if refused:
         count = sum(each.pods for each in refused)
         page.section(f"{texts.count(count, 'pod')} refused at creation" if count else "Refused")
         page.refused(refused)
     page.section()
     page.note("`moorage explain POD` shows the verdict and the scores of every node.")
+    if together:
+        page.note("`moorage simulate --explain POD` shows them after all pods are scheduled.")
     if assumed:
         page.note(f"Configuration assumed here: {assumed}.")
     page.skipped(skipped)
 
 
-def _show_groups(page: ConsolePage, groups: list[ReasonGroup], *, show_all: bool) -> None:
+def _show_groups(
+    page: ConsolePage,
+    groups: list[ReasonGroup],
+    together: dict[str, str] | None,
+    *,
+    show_all: bool,
+) -> None:
     pods = sum(len(group.pods) for group in groups)
     lacking = sum(len(group.pods) for group in groups if not group.is_placed)
-    answer = f"{pods - lacking:,} would fit a node now, {lacking:,} would not"
+    alone = pods - lacking
+    answer = f"each alone, {alone:,} would fit a node now and {lacking:,} would not"
+    if together is not None:
+        answer += f"; all together, {alone - len(together):,} get a node"
     page.put(Text(f"{texts.count(pods, 'pod')} without a node: {answer}."))
     for group in groups:
         page.section()

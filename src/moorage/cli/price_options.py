@@ -31,10 +31,10 @@ class PriceOptions:
 
         return prices.load(self.price_file, self.price_label)
 
-    def refuse(self) -> None:
-        """Refuse prices where a sweep is made."""
-        if self.price_file is not None or self.price_label is not None:
-            raise click.UsageError("--prices and --price-label are for one run, not for a sweep")
+    @property
+    def given(self) -> dict[str, object]:
+        """The values by option."""
+        return {"prices": self.price_file, "price-label": self.price_label}
 
 
 def cost(

@@ -1,6 +1,6 @@
-"""`--report`, `--csv` and `--explain` of `moorage simulate`: files besides the printed result."""
+"""`--report`, `--csv` and `--explain` of `moorage simulate`: more than the printed result."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -32,8 +32,9 @@ class ReportOptions:
     explained: tuple[str, ...]
 
     @property
-    def is_requested(self) -> bool:
-        return self.report_file is not None or self.csv_folder is not None
+    def given(self) -> dict[str, object]:
+        """The values by option."""
+        return {"report": self.report_file, "csv": self.csv_folder, "explain": self.explained}
 
     def write(
         self,
@@ -46,16 +47,13 @@ class ReportOptions:
         config: "Source",
     ) -> None:
         """Write the requested files."""
-        if not self.is_requested:
-            if self.explained:
-                raise click.UsageError("--explain requires --report FILE")
-            return
         file = Path(self.report_file or "")  # The error of a full disk does not name the file.
         try:
             if self.report_file is not None:
                 from moorage.reporting import page
 
-                explanations = self._explanations(simulation, result, config)
+                names = [group.pods[0] for group in result.pending[:MOST_EXPLAINED]]
+                explanations = self._explanations(simulation, self.explained or names, config)
                 text = page.render(
                     result, title=title, seed=seed, explanations=explanations, cost=cost
                 )
@@ -70,17 +68,21 @@ class ReportOptions:
         except OSError as error:
             raise InputError(f"{error.filename or file}: {error.strerror}") from None
 
-    def _explanations(
-        self, simulation: "Simulation", result: "Result", config: "Source"
-    ) -> "list[Explanation]":
-        from moorage import explain
-        from moorage.api.kinds import KINDS
+    def answers(self, simulation: "Simulation", config: "Source") -> "list[Explanation]":
+        """What --explain asks for, as of the end of the run."""
+        return self._explanations(simulation, self.explained, config)
 
-        names = self.explained or [group.pods[0] for group in result.pending[:MOST_EXPLAINED]]
+    def _explanations(
+        self, simulation: "Simulation", names: Sequence[str], config: "Source"
+    ) -> "list[Explanation]":
         if not names:
             return []
+        from moorage.api.kinds import KINDS
+        from moorage.explaining.dry_run import DryRun, find_pod
+
         objects = [obj for kind in KINDS.values() for obj in simulation.cluster.active(kind.struct)]
-        return [explain(objects, name, config) for name in names]
+        run = DryRun(objects, config)
+        return [run.explain(find_pod(run.pods, name)) for name in names]
 
 
 def _in_a_folder(context: click.Context, option: click.Parameter, file: str | None) -> str | None:
@@ -113,7 +115,8 @@ options: Callable[[F], F] = bundled(
         "explained",
         metavar="POD",
         multiple=True,
-        help="A pod whose decision the report explains, as of the end of the run. May be repeated. "
-        "Default: one pod for each of the most frequent pending reasons.",
+        help="Explain the decision about a pod, as of the end of the run; a report explains it, "
+        "too. May be repeated. Default of a report: one pod for each of the most frequent pending "
+        "reasons.",
     ),
 )

@@ -16,6 +16,9 @@ from moorage.cli.reports import ReportOptions
 from moorage.cli.sweeps import SweepOptions
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from moorage.explaining import Explanation
     from moorage.planning.prices import ClusterCost
     from moorage.scenarios.plan import ScenarioPlan
     from moorage.sim.run import Simulation
@@ -125,22 +128,15 @@ def simulate(
         return
     from moorage import Simulation
 
+    sweep.check(record=record_file, profile=shows_profile, **report.given, **prices.given)
     manifest = inputs.cluster(paths)
     if sweep.parameters:
-        sweep.check_alone(record_file)
-        prices.refuse()
-        if report.is_requested:
-            raise click.UsageError("--report and --csv are for one run, not for a sweep")
-        if shows_profile:
-            raise click.UsageError("--profile is for one run, not for a sweep")
         from moorage.api import config
         from moorage.sweeping.run import SweepRun
 
         task = SweepRun(tuple(manifest.everything), config.load(config_file), seed, until)
         has_pending = _sweep(task, sweep, output, manifest.skipped, show_all=show_all)
         context.exit(STILL_PENDING if fail_on_pending and has_pending else 0)
-    if sweep.results is not None:
-        raise click.UsageError("--results requires --sweep")
     price_list = prices.load()
     manifest.origins.clear()  # The objects of a large dump need the memory.
     skipped = manifest.skipped
@@ -161,15 +157,18 @@ def simulate(
     result = simulation.result
     cost = price_options.cost(price_list, simulation)
     report.write(simulation, result, cost, title=", ".join(paths), seed=seed, config=config_file)
+    explained = report.answers(simulation, config_file)
     if output == "table":
         from moorage.cli import result_tables
 
         result_tables.show_placements(result, skipped, cost, show_all=show_all)
+        _show_explanations(explained, show_all=show_all)
         if spent is not None:
             profiling.show(spent)
     else:
         profile = {} if spent is None else {"profile": spent.to_dict()}
-        documents.write({**result.to_dict(), **_plain_cost(cost), **profile}, output)
+        more = {**_plain_cost(cost), **profile, **_plain_explanations(explained)}
+        documents.write({**result.to_dict(), **more}, output)
     lacking = result.pending_pods or result.refused
     context.exit(STILL_PENDING if fail_on_pending and lacking else 0)
 
@@ -231,6 +230,7 @@ def scenario(
     """
     from moorage.scenarios import reading
 
+    sweep.check(record=record_file, **report.given, **prices.given)
     plan = reading.load(file, inputs.validate())
     inputs.remark(plan)
     used_seed = plan.seed if seed is None else seed
@@ -240,8 +240,6 @@ def scenario(
         from moorage.api import config
         from moorage.sweeping.run import SweepRun
 
-        sweep.check_alone(record_file)
-        prices.refuse()
         # The objects move from the plan to the run, so that parameters can change them.
         given = inputs.cluster(paths).everything if paths else []
         task = SweepRun(
@@ -342,18 +340,35 @@ def _play(
     result = simulation.result
     cost = price_options.cost(price_list, simulation, meter)
     report.write(simulation, result, cost, title=plan.name, seed=seed, config=config_file)
+    explained = report.answers(simulation, config_file)
     if output == "table":
         from moorage.cli import result_tables
 
         result_tables.show_course(result, plan.name, seed, cost)
+        _show_explanations(explained, show_all=False)
     else:
         named = {"name": plan.name, "seed": seed}
-        documents.write({**named, **result.to_dict(), **_plain_cost(cost)}, output)
+        more = {**_plain_cost(cost), **_plain_explanations(explained)}
+        documents.write({**named, **result.to_dict(), **more}, output)
     return bool(result.pending_pods or result.refused)
 
 
 def _plain_cost(cost: "ClusterCost | None") -> dict[str, Any]:
     return {} if cost is None else {"cost": cost.to_dict()}
+
+
+def _show_explanations(explained: "Iterable[Explanation]", *, show_all: bool) -> None:
+    """Print the decisions that --explain asks for."""
+    from moorage.cli import explain_tables
+
+    for each in explained:
+        click.echo()
+        explain_tables.show(each, Counter(), show_all=show_all)
+
+
+def _plain_explanations(explained: "Iterable[Explanation]") -> dict[str, Any]:
+    found = {each.pod.key: each.to_dict() for each in explained}
+    return {"explanations": found} if found else {}
 
 
 def _sweep(

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+PROCESSES = "processes"
 DASK_ADDRESS = "DASK_SCHEDULER_ADDRESS"
 
 
@@ -29,10 +30,20 @@ class SweepOptions:
     on: str
     workers: int | None
 
-    def check_alone(self, record_file: str | None) -> None:
-        """Refuse a recording, which holds one run."""
-        if record_file is not None:
-            raise click.UsageError("--record is for one run, not for a sweep")
+    def check(self, **of_one_run: object) -> None:
+        """Refuse options of one run in a sweep, and options of a sweep without one.
+
+        The names are those of options, and the values say whether they are given.
+        """
+        if self.parameters:
+            for name, given in of_one_run.items():
+                if given:
+                    raise click.UsageError(f"--{name} is for one run, not for a sweep")
+            return
+        given = {"results": self.results, "on": self.on != PROCESSES, "workers": self.workers}
+        for name, value in given.items():
+            if value:
+                raise click.UsageError(f"--{name} requires --sweep")
 
     def run(self, task: "SweepRun") -> "Sweep":
         """Make all runs, with a progress bar."""
@@ -49,7 +60,7 @@ class SweepOptions:
 
     def _as_completed(self) -> "AsCompleted":
         kind, _, address = self.on.partition("=")
-        if self.on == "processes":
+        if self.on == PROCESSES:
             from moorage.sweeping import processes
 
             return partial(processes.as_completed, workers=self.workers)
@@ -89,7 +100,7 @@ options: Callable[[F], F] = bundled(
         "--on",
         "on",
         metavar="WHERE",
-        default="processes",
+        default=PROCESSES,
         show_default=True,
         help="Where a sweep runs: processes, or dask=tcp://SCHEDULER:PORT.",
     ),

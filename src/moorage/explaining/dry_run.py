@@ -26,6 +26,7 @@ from moorage.core.scheduler import Scheduler
 from moorage.errors import InputError, PluginError
 from moorage.expansion import expansion
 from moorage.expansion.device_claims import with_claims
+from moorage.expansion.volume_claims import with_volumes
 from moorage.explaining import groups
 from moorage.explaining.explanation import (
     Explanation,
@@ -64,8 +65,10 @@ class DryRun:
         *,
         seed: int = 0,
     ) -> None:
-        expanded = expansion(manifests.read(objects).everything)
-        self.objects = with_claims(defaults.complete(expanded.objects))
+        given = manifests.read(objects).everything
+        expanded = expansion(given)
+        completed = with_claims(defaults.complete(expanded.objects))
+        self.objects = with_volumes(completed, given)
         # Workloads and objects that quotas and limit ranges refuse, and the refused pods of the
         # input, which no scheduler observes.
         self.refusals = expanded.refusals
@@ -105,7 +108,10 @@ class DryRun:
             return Explanation(pod, refused=self._messages[pod.key])
         if pod.node_name:  # The node is considered without it.
             unbound = structs.replace(pod, spec=structs.replace(pod.spec, node_name=""))
-            return _explain(self._make_scheduler(pod, unbound), unbound, pod.node_name)
+            scheduler = self._make_scheduler(pod, unbound)
+            explained = _explain(scheduler, unbound, pod.node_name)
+            explained.is_node_missing = pod.node_name not in scheduler.cluster.table.row_of
+            return explained
         explained = _explain(self.scheduler, pod, "")
         key = group_key(pod)
         if key and explained.gate is None and self.scheduler.groups is not None:

@@ -125,6 +125,8 @@ class Explanation:
 
     pod: Pod
     runs_on: str = ""
+    # Whether that node is missing: spec.nodeName, or a dump, names one that is not there.
+    is_node_missing: bool = False
     # The message of an API server that does not create the pod.
     refused: str = ""
     gate: Status | None = None
@@ -230,6 +232,8 @@ class Explanation:
         if self.gate is not None:
             return {"preEnqueue": _status(self.gate)}
         plain: dict[str, Any] = {"feasible": list(self.feasible)}
+        if self.is_node_missing:
+            plain["missingNode"] = self.runs_on
         if self.rejected:
             plain["rejected"] = {node: _status(status) for node, status in self.rejected.items()}
             plain["unschedulablePlugins"] = self.unschedulable_plugins

@@ -43,5 +43,5 @@ def reason_of(explanation: Explanation) -> str:
     if explanation.gate is not None:
         return explanation.gate.message
     if explanation.picked:
-        return "each would fit a node now, if it were scheduled alone"
+        return "each would fit a node now, if it were the only pending pod"
     return explanation.message

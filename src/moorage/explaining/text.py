@@ -46,6 +46,8 @@ def headline(explained: Explanation) -> str:
     rest = text.removeprefix(pod.key).lstrip()
     if explained.runs_on:
         runs = f"has ended ({pod.status.phase}) on" if pod.is_terminal else "runs on"
+        if explained.is_node_missing and not pod.is_terminal:
+            runs = "cannot run: its spec.nodeName names a node that does not exist,"
         return f"{pod.key} {runs} {explained.runs_on}. Scheduled again, {rest}"
     if pod.is_terminating:
         return f"{pod.key} is being deleted, so it is not scheduled. Otherwise it {rest}"
@@ -118,13 +120,13 @@ def _best(explained: Explanation, scored: int) -> str:
 def _previous(explained: Explanation) -> str:
     """The verdict on the node that the pod runs on, if another one is picked."""
     node = explained.runs_on
-    if node in ("", explained.picked):
+    if node in ("", explained.picked) or explained.is_node_missing:
         return ""
     if node in explained.rejected:
         return f"; {node} is rejected ({explained.rejected[node].message})"
     if explained.totals.get(node, -1) >= 0:
         return f"; {node} has {explained.totals[node]:,}"
-    return "" if node in explained.feasible else f"; {node} is not among the nodes"
+    return ""
 
 
 def _preemption_sentence(explained: Explanation) -> str:

@@ -87,7 +87,10 @@ def _unbound(rejection: mp.Rejection) -> str:
             continue
         name = mp.claims.class_of(claim)
         storage_class = rejection.cluster.get(mp.StorageClass, name) if name else None
-        if claim.spec.volume_name:
+        reserved = _reserved(rejection.cluster, claim)
+        if reserved:
+            why = f"volume {reserved} is reserved for it, and is not bound to it yet"
+        elif claim.spec.volume_name:
             why = f"it asks for volume {claim.spec.volume_name} and is not bound to it yet"
         elif not name:
             why = "it has no class, so a volume has to be made for it by hand"
@@ -99,6 +102,16 @@ def _unbound(rejection: mp.Rejection) -> str:
             why = f"its class {name} does not wait for a pod, and no volume has come yet"
         parts.append(f"claim {used.name} is not bound: {why}")
     return claim_advice.sentence(parts)
+
+
+def _reserved(cluster: mp.Cluster, claim: Claim) -> str:
+    """The volume whose claimRef is a claim."""
+    found = (
+        volume.name
+        for volume in cluster.all(mp.PersistentVolume)
+        if (reference := volume.spec.claim_ref) and mp.claims.refers_to(reference, claim)
+    )
+    return next(found, "")
 
 
 _BY_REASON: dict[str, Callable[[mp.Rejection], str]] = {
