@@ -159,6 +159,14 @@ def test_extended_resources(allocatable, served):
         assert [each["device"] for each in entry["results"]] == ["gpu-0", "gpu-1"]
 
 
+def test_an_error_names_the_special_claim_as_long_as_it_does_not_exist():
+    serving = make.device_class("gpu", extendedResourceName="example.com/gpu")
+    subject = make.pod("p", requests={"example.com/gpu": "33"})
+    found = explain([make.node("n1"), serving, subject], "default/p").to_dict()
+    text = "number of requested devices 33 exceeds the claim limit of 32"
+    assert found["error"].endswith(f"claim default/<extended-resources>: {text}")
+
+
 @pytest.mark.parametrize(
     ("requests", "classes", "added"),
     [

@@ -20,7 +20,7 @@ def reserved(devices: PodDevices, node: mp.Node) -> list[dict[str, Any]]:
     for claim, allocation in devices.allocations(node):
         is_special = extended.is_in_memory(claim)
         entry: dict[str, Any] = {
-            "claim": extended.IN_MEMORY_NAME if is_special else claim.name,
+            "claim": extended.name_of(claim),
             "results": [_result(each) for each in allocation.devices.results],
             "nodeSelector": _plain(allocation.node_selector),
             "config": _plain(allocation.devices.config),

@@ -233,7 +233,8 @@ class PodDevices:
 
     def error_text(self, failure: Failure, row: int, node: str, served: tuple[str, ...]) -> str:
         """An error with the names of claims, pools and devices."""
-        keys = [each.key for each in self.claims_for(served)]
+        claims = self.claims_for(served)
+        keys = [f"{each.namespace}/{extended.name_of(each)}" for each in claims]
         text = failure.render(keys, self.index.pools_of(row))
         return f"node {node}: {text}" if failure is TIMED_OUT else text
 

@@ -88,6 +88,11 @@ def is_in_memory(claim: mp.ResourceClaim) -> bool:
     return claim.uid.startswith(IN_MEMORY_NAME)
 
 
+def name_of(claim: mp.ResourceClaim) -> str:
+    """The name that texts give a claim; a special claim has none of its own before it exists."""
+    return IN_MEMORY_NAME if is_in_memory(claim) else claim.name
+
+
 def request_devices(pod: mp.Pod, classes: Mapping[str, str]) -> ExtendedRequest:
     """The requests for resources that devices serve on a node, with their classes.
 
