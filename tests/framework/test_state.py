@@ -2,7 +2,7 @@
 
 import pytest
 
-from moorage.errors import PluginError
+from moorage.errors import PluginError, PluginFailure
 from moorage.framework.cluster import Cluster
 from moorage.framework.state import CycleState, StateKey
 from moorage.nodes.template import Templates
@@ -39,6 +39,12 @@ def test_a_written_value_can_be_read():
 def test_a_missing_key_raises_kubernetes_error_text():
     with pytest.raises(KeyError, match=r"Test\.count: not found"):
         make_state(make_pod(), make_table([]))[COUNT]
+
+
+def test_a_missing_key_may_have_a_text_of_its_own():
+    key = StateKey[int]("Test.text", missing='reading "Text" from cycleState: not found')
+    with pytest.raises(PluginFailure, match="^" + key.missing):
+        make_state(make_pod(), make_table([]))[key]
 
 
 def test_the_cycles_own_values_hide_those_of_the_lower_layer():

@@ -243,8 +243,44 @@ def test_an_error_in_the_whole_cluster_form_names_the_plugin(bench, depends):
     plugin = make("A", depends, filter=saying(SUCCESS), filter_all=saying(PluginFailure("oh")))
     workbench = bench([plugin])
     for _ in range(2):
-        with pytest.raises(PluginError, match='running "A" filter plugin: oh'):
-            workbench.run(POD)
+        failure = workbench.run(POD).failure
+        assert (failure.plugin, failure.message) == ("A", 'running "A" filter plugin: oh')
+
+
+@EVERY_DEPENDS
+@pytest.mark.parametrize(
+    ("refused", "failed"),
+    [
+        pytest.param(("n1", "n2", "n3"), False, id="every node is rejected before"),
+        pytest.param(("n1", "n2"), True, id="a node is left"),
+    ],
+)
+def test_an_error_in_the_whole_cluster_form_is_one_of_the_rows_that_are_left(
+    bench, depends, refused, failed
+):
+    raising = saying(PluginFailure("oh"))
+    plugins = [
+        make("A", Depends.NODE, filter=refusing(*refused)),
+        make("B", depends, filter=saying(SUCCESS), filter_all=raising),
+    ]
+    workbench = bench(plugins)
+    for _ in range(2):
+        assert (workbench.run(POD).failure is not None) == failed
+
+
+@EVERY_DEPENDS
+def test_an_error_in_the_whole_cluster_form_is_not_kept(bench, depends):
+    fails = [True]
+
+    def filter_all(self, state, pod, table):
+        if fails[0]:
+            raise PluginFailure("oh")
+        return Verdicts(all_fit=len(table))
+
+    workbench = bench([make("A", depends, filter=saying(SUCCESS), filter_all=filter_all)])
+    assert workbench.run(POD).failure is not None
+    fails[0] = False
+    assert workbench.run(POD).failure is None
 
 
 @EVERY_DEPENDS
@@ -469,6 +505,52 @@ def test_an_error_while_scoring_names_the_plugin(bench, depends, body, text):
             workbench.run(POD)
         assert raised.value.plugin == "A"
         assert str(raised.value).startswith(text)
+
+
+@pytest.mark.parametrize(
+    ("bodies", "text"),
+    [
+        pytest.param(
+            [{"score": saying(PluginFailure("oh"))}, {"score": saying(PluginFailure("no"))}],
+            'plugin "A" failed with: oh',
+            id="the first plugin",
+        ),
+        pytest.param(
+            [{"score": saying(101)}, {"score": saying(PluginFailure("no"))}],
+            'plugin "B" failed with: no',
+            id="an error before a score out of range",
+        ),
+        pytest.param(
+            [{"score": saying(PluginFailure("oh"))}, {"pre_score": saying(PluginFailure("no"))}],
+            'running PreScore plugin "B": no',
+            id="pre_score before scores",
+        ),
+    ],
+)
+@pytest.mark.parametrize("cached", [0, 1])
+def test_one_of_several_errors_while_scoring(bench, bodies, text, cached):
+    depends = [Depends.ANYTHING, Depends.ANYTHING]
+    depends[cached] = Depends.NODE
+    plugins = [
+        make(name, each, **{"score": saying(1), **body})
+        for name, each, body in zip("AB", depends, bodies, strict=True)
+    ]
+    workbench = bench(plugins)
+    for _ in range(2):
+        with pytest.raises(PluginError, match=text):
+            workbench.run(POD)
+
+
+@EVERY_DEPENDS
+def test_pre_score_runs_without_score(bench, depends):
+    failing = make("A", depends, pre_score=saying(PluginFailure("oh")), score=saying(1))
+    other = make("B", Depends.NODE, score=saying(1))
+    workbench = bench([failing, other], score={"disabled": [{"name": "A"}]})
+    for _ in range(2):
+        with pytest.raises(PluginError, match='running PreScore plugin "A": oh'):
+            workbench.run(POD)
+    workbench = bench([failing, other], score={"disabled": [{"name": "*"}]})
+    assert workbench.run(POD).total("n1") == 0
 
 
 @EVERY_DEPENDS

@@ -126,7 +126,6 @@ def test_a_pod_without_containers():
     table = make_table([node("n1", 300), node("n2")])
     state = make_state(wanting, table)
     plugin = ImageLocality()
-    plugin.pre_score(state, wanting, table.active_rows)
     rows = [table.row_of[name] for name in ("n1", "n2")]
     assert [plugin.score(state, wanting, table.info(row)) for row in rows] == [100, 0]
     assert plugin.score_all(state, wanting, table)[rows].tolist() == [100, 0]

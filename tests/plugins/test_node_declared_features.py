@@ -84,7 +84,7 @@ def test_reason():
 def test_filter_needs_what_pre_filter_left():
     table = make_table([make_node()])
     info = table.info(table.row_of["node"])
-    with pytest.raises(KeyError):
+    with pytest.raises(mp.PluginFailure, match='"PreFilterNodeDeclaredFeatures" from cycle-state'):
         NodeDeclaredFeatures().filter(make_state(RESTARTING, table), RESTARTING, info)
 
 

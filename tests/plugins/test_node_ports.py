@@ -98,7 +98,7 @@ def test_a_port_held_twice_is_free_when_one_holder_leaves():
 
 def test_filter_needs_what_pre_filter_left():
     pod, table = make_pod(host_ports=[80]), make_table([make_node()])
-    with pytest.raises(KeyError):
+    with pytest.raises(mp.PluginFailure, match='reading "PreFilterNodePorts" from cycleState'):
         NodePorts().filter(make_state(pod, table), pod, table.info(table.row_of["node"]))
 
 

@@ -134,7 +134,7 @@ def _but(nodes, node):
 def test_score_needs_what_pre_score_left():
     pod, table = make_pod(), make_table([make_node()])
     row = table.row_of["node"]
-    with pytest.raises(KeyError):
+    with pytest.raises(mp.PluginFailure, match='failed to read "PreScoreTaintToleration" from'):
         TaintToleration().score(make_state(pod, table), pod, table.info(row))
 
 

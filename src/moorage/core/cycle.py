@@ -17,7 +17,6 @@ from moorage.core.extenders import EXTENDER, Extenders
 from moorage.errors import PluginError
 from moorage.framework.cluster import Cluster
 from moorage.framework.invoke import CallMeter
-from moorage.framework.points import FILTER_ERROR
 from moorage.framework.post_filter import NoFeasibleNode, Reviewer
 from moorage.framework.profile import Profile
 from moorage.framework.state import CycleState
@@ -32,6 +31,7 @@ from moorage.framework.status import (
     unschedulable,
 )
 from moorage.framework.views.feasible import FeasibleRows
+from moorage.framework.views.filters import worded
 from moorage.framework.views.pre_filters import PreFiltered
 from moorage.framework.views.rejections import RejectionCounts
 from moorage.framework.views.template import TemplateViews
@@ -200,9 +200,12 @@ class SchedulingCycle:
             is_same = fits is filtered.fits
             decision.feasible_count = filtered.count if is_same else int(np.count_nonzero(fits))
         if filtered.has_errors:
-            # A failure for a node that is not searched does not matter.
-            failure = filter_failure(filtered, self._searched_rows(decision))
-            decision.status = failure or decision.status
+            # A failure for a node that is not searched does not matter, nor for one that is
+            # rejected beside nominated pods, which comes first.
+            rows = self._searched_rows(decision)
+            if decision.check is not None:
+                rows = rows[~decision.check.rejects[rows]]
+            decision.status = filter_failure(filtered, rows) or decision.status
         if self._extenders is not None and decision.status is SUCCESS:
             return self._extend(decision, filtered, fits)
         return fits
@@ -354,10 +357,7 @@ class SchedulingCycle:
 def filter_failure(filtered: FeasibleRows, rows: RowArray) -> Status | None:
     """The first error among some rows: a filter raised, and no earlier one rejected."""
     failed = _first_error(filtered.by_status(rows))
-    if failed is None:
-        return None
-    text = FILTER_ERROR.format(plugin=failed.plugin, reason=failed.message)
-    return error(text, failed.plugin)
+    return None if failed is None else worded(failed)
 
 
 def _first_error(by_status: Sequence[tuple[Status, RowArray]]) -> Status | None:

@@ -231,12 +231,13 @@ def _add_nodes(found: Explanation, decision: Decision) -> None:
         else:
             found.rejected[table.name(row)] = status
     if decision.scored is not None:
-        for name in found.feasible:
-            row = table.row_of[name]
-            found.scores[name] = decision.scored.scores(row)
-            found.totals[name] = int(decision.scored.totals[row])
-        top = max(found.totals.values())
-        found.best = [name for name in found.feasible if found.totals[name] == top]
+        scores = {name: decision.scored.scores(table.row_of[name]) for name in found.feasible}
+        totals = {name: int(decision.scored.totals[table.row_of[name]]) for name in found.feasible}
+        top = max(totals.values())
+        found.best = [name for name in found.feasible if totals[name] == top]
+        # Neither plugin nor extender scores: all nodes are equal, as in kube-scheduler.
+        if decision.profile.has_scores or any(scores.values()):
+            found.scores, found.totals = scores, totals
     elif decision.node:
         found.best = [decision.node]
     for plugin in decision.profile.plugins():
@@ -249,11 +250,10 @@ def _add_nodes(found: Explanation, decision: Decision) -> None:
 
 def _add_post_filter(found: Explanation, outcome: PostFiltered) -> None:
     """The texts of post_filter plugins, with that of preemption by itself, and their requests."""
-    reasons = list(outcome.status.reasons)
-    starts = [i for i, reason in enumerate(reasons) if reason.startswith(PREEMPTION)]
-    first = starts[0] if starts else len(reasons)
-    found.post_filter_message = ", ".join(reasons[:first])
-    found.preemption_message = ", ".join(reasons[first:])
+    reasons = outcome.status.reasons
+    others = [reason for reason in reasons if not reason.startswith(PREEMPTION)]
+    found.post_filter_message = ", ".join(others)
+    found.preemption_message = ", ".join(r for r in reasons if r.startswith(PREEMPTION))
     for request in outcome.requests:
         match request:
             case DeallocateResourceClaim(name=name):

@@ -25,7 +25,7 @@ A plugin may also have these attributes:
 from __future__ import annotations  # The framework's modules import this one.
 
 import inspect
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Collection, Hashable, Sequence
 from enum import Enum
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
@@ -438,6 +438,28 @@ POINTS = {
 }
 # Those whose plugins can reject a pod, so that a cluster event may make it fit.
 REJECTING = ("pre_enqueue", "placement_generate", "pre_filter", "filter", "reserve", "permit")
+
+
+# The points that read what a plugin computed at another one; each with that one.
+PREPARED_AT = {
+    "filter": "pre_filter",
+    "post_filter": "pre_filter",
+    "score": "pre_score",
+    "reserve": "pre_filter",
+    "pre_bind": "reserve",
+}
+
+
+def is_unprepared(plugin: object, called_at: Collection[str]) -> bool:
+    """Whether a profile calls a plugin at a point, but not at the one that prepares it.
+
+    Such a plugin computes what it lacks, or fails, so nothing of what it says is cached, and it is
+    called for every pod.
+    """
+    return any(
+        point in called_at and before not in called_at and implements(plugin, before)
+        for point, before in PREPARED_AT.items()
+    )
 
 
 def implements(plugin: object, point: str) -> bool:

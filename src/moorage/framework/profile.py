@@ -53,9 +53,19 @@ class Profile:
         self.score_order = {p.name: i for i, (p, _) in enumerate(scores)}
         self.placement_generator = next(iter(self._at["placement_generate"]), None)
         self.placement_scores = plugins.get("placement_score", [])
-        self.pre_scores = {p.name for p in self._at["pre_score"]}
+        self.called_at = {
+            p.name: frozenset(at for at, found in self._at.items() if p in found)
+            for p in self.plugins()
+        }
+        self.unprepared = {
+            p.name for p in self.plugins() if points.is_unprepared(p, self.called_at[p.name])
+        }
         first = {p.name: p for p in (*self._at["pre_filter"], *self._at["pre_score"])}.values()
-        keys = [self.method(plugin, "skip_key") for plugin in first]
+        keys = [
+            self.method(plugin, "skip_key")
+            for plugin in first
+            if plugin.name not in self.unprepared
+        ]
         self._skip_keys = [method for method in keys if method is not None]
         # Those of plugins whose results are not cached.
         self.skip_keys = [m for m in self._skip_keys if depends_of(m.plugin) not in BY_ROW]
@@ -65,7 +75,9 @@ class Profile:
         asked = {p.name: p for p, _ in scores} | {
             p.name: p for at in ("pre_filter", "filter") for p in self._at[at]
         }
-        self.cached = [p for p in asked.values() if depends_of(p) in BY_ROW]
+        self.cached = [
+            p for p in asked.values() if depends_of(p) in BY_ROW and p.name not in self.unprepared
+        ]
         self.reads_all_nodes = any(depends_of(p) is points.Depends.NODES for p in self.cached)
         # What is cached for a template, and what for templates that are seen once, by the plugins
         # whose results are shared.

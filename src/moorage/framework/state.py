@@ -5,12 +5,14 @@ allow it; a cycle's own state lies on top of that. So a plugin treats what it fi
 and writes what is new under its own keys.
 """
 
+from collections.abc import Mapping
 from copy import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from msgspec import Struct
 
+from moorage.errors import PluginFailure
 from moorage.framework.cluster import Cluster
 from moorage.framework.invoke import guard
 from moorage.nodes.table import NodeTable
@@ -27,11 +29,18 @@ NO_PLUGINS: frozenset[str] = frozenset()
 
 @dataclass(slots=True, eq=False)
 class StateKey(Generic[T]):
-    """A name for a piece of state, and the type of what lies under it."""
+    """A name for a piece of state, and the type of what lies under it.
+
+    `missing` is the error for a plugin that reads it where nothing was written, because the profile
+    does not call the plugin at the point that writes it. Without it the error names the key.
+    """
 
     name: str
+    missing: str = ""
 
 
+# The points at which the profile calls each plugin.
+CALLED_AT = StateKey[Mapping[str, frozenset[str]]]("core.called_at")
 # Whether permit is called for a pod whose group is still being decided.
 IN_POD_GROUP_CYCLE = StateKey[bool]("core.in_pod_group_cycle")
 
@@ -72,9 +81,11 @@ class CycleState(Struct, eq=False):
         if name in own:
             found: T = own[name]
             return found
-        if self._below is None:
-            raise KeyError(f"{name}: not found")
-        return self._below[key]
+        if self._below is not None:
+            return self._below[key]
+        if key.missing:
+            raise PluginFailure(key.missing)
+        raise KeyError(f"{name}: not found")
 
     def __setitem__(self, key: StateKey[T], value: T) -> None:
         self._own[key.name] = value
@@ -91,6 +102,10 @@ class CycleState(Struct, eq=False):
             layer = layer._below
         found: T = layer._own[name]
         return found
+
+    def is_called(self, plugin: str, point: str) -> bool:
+        """Whether the profile calls a plugin at an extension point."""
+        return CALLED_AT not in self or point in self[CALLED_AT][plugin]
 
     def measure(self, metric: str, *labels: str, value: float = 1.0) -> None:
         """Record a value for a metric of `metrics/families.py`; a counter grows by it."""

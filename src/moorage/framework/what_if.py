@@ -17,9 +17,9 @@ from moorage.framework import invoke
 from moorage.framework.invoke import PluginMethod
 from moorage.framework.points import BY_PODS, Depends, depends_of
 from moorage.framework.state import CycleState
-from moorage.framework.status import SUCCESS, Mask, Status, Verdicts, error
+from moorage.framework.status import SUCCESS, Mask, Status, Verdicts
 from moorage.framework.views.feasible import NO_FILTER, FeasibleRows
-from moorage.framework.views.filters import FITS, RowStatuses
+from moorage.framework.views.filters import FITS, RowStatuses, worded
 from moorage.framework.views.policy import BY_NODE
 from moorage.framework.views.pre_filters import PreFiltered
 from moorage.framework.views.view import RowArray
@@ -165,7 +165,7 @@ class WhatIf:
         for index, statuses in self._settled:
             status = statuses.status(row)
             if status is not SUCCESS:
-                return index, status
+                return index, worded(status)
         return NOT_SETTLED
 
     @property
@@ -310,11 +310,8 @@ class HypotheticalNode:
             if index > until:
                 break
             status = invoke.filter_one(method, self._state, pod, node)
-            if status is SUCCESS or status.is_success:
-                continue
-            if status.is_rejected:
-                return status.by(method.name)
-            return error(method.error_text(status.message), method.name)
+            if status is not SUCCESS and not status.is_success:
+                return worded(status.by(method.name))
         return settled
 
 
@@ -357,17 +354,18 @@ class HypotheticalVerdicts:
         """The distinct statuses of rows that the pod would not fit, with those rows."""
         alone, positions = self._combined(beside=False), np.arange(len(self._rows))
         if self._nominated is None:
-            return alone.by_status(positions)
+            return _worded(alone.by_status(positions))
         beside = self._combined(beside=True)
         # What nominated pods lead to comes first.
-        return beside.by_status(positions) + alone.by_status(np.flatnonzero(beside.fits))
+        rest = alone.by_status(np.flatnonzero(beside.fits))
+        return _worded([*beside.by_status(positions), *rest])
 
     def rejections_beside_nominated(self) -> list[tuple[Status, RowArray]]:
         """The same as far as it follows from nominated pods."""
         if self._nominated is None:
             return []
         positions = np.flatnonzero(self._nominated[0].any(axis=1))
-        return self._combined(beside=True).by_status(positions)
+        return _worded(self._combined(beside=True).by_status(positions))
 
     def _beside_nominated(self) -> HypotheticalRows:
         assert self._nominated is not None
@@ -396,3 +394,7 @@ class HypotheticalVerdicts:
                 invoke.filter_rows(method, what_if.state, what_if.pod, rows) for method in methods
             ]
         return found
+
+
+def _worded(by_status: list[tuple[Status, RowArray]]) -> list[tuple[Status, RowArray]]:
+    return [(worded(status), rows) for status, rows in by_status]

@@ -24,7 +24,7 @@ class PodImages:
     most: int
 
 
-IMAGES = mp.StateKey[PodImages]("ImageLocality.images")
+SLOT = "ImageLocality.images"
 
 
 def normalized(image: str) -> str:
@@ -61,12 +61,15 @@ class ImageLocality:
             [0 if i is None else worth(i.size, len(i.rows), table.node_count) for i in images]
         )
 
-    def pre_score(self, state: mp.CycleState, pod: mp.Pod, feasible: mp.Mask) -> mp.Status:
-        state[IMAGES] = pod_images(pod)
-        return mp.SUCCESS
+    def prepare(self, template: mp.PodTemplate) -> PodImages:
+        images = template.compiled[SLOT] = pod_images(template.exemplar)
+        return images
+
+    def _images(self, state: mp.CycleState) -> PodImages:
+        return state.template.compiled.get(SLOT) or self.prepare(state.template)
 
     def score(self, state: mp.CycleState, pod: mp.Pod, node: mp.NodeInfo) -> int:
-        images = state[IMAGES]
+        images = self._images(state)
         total, nodes = 0, node.table.size
         for name in images.names:
             image = node.image(name)
@@ -77,7 +80,7 @@ class ImageLocality:
         return mp.BEST * (min(total, images.most) - LEAST) // (images.most - LEAST)
 
     def score_all(self, state: mp.CycleState, pod: mp.Pod, table: mp.Rows) -> mp.Scores:
-        images = state[IMAGES]
+        images = self._images(state)
         total = np.zeros(len(table), dtype=np.int64)
         for name in images.names:
             held, size, holders = table.holding(name)

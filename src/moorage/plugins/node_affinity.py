@@ -84,10 +84,10 @@ class NodeAffinity:
         obj = node.node
         if self._enforced is not None and not self._enforced.matches(obj.labels, obj.name):
             return NOT_ENFORCED
-        return mp.SUCCESS if state[REQUIRED].matches(obj) else NOT_MATCHED
+        return mp.SUCCESS if _required_in(state, pod).matches(obj) else NOT_MATCHED
 
     def filter_all(self, state: mp.CycleState, pod: mp.Pod, table: mp.Rows) -> mp.Verdicts:
-        wanted = _meeting(state[REQUIRED], table)
+        wanted = _meeting(_required_in(state, pod), table)
         if self._enforced is None:
             return mp.Verdicts(fits=wanted, otherwise=NOT_MATCHED)
         enforced = mp.node_terms.matching_any(self._enforced.terms, table)
@@ -98,18 +98,25 @@ class NodeAffinity:
         preferred = _node_affinity(pod).preferred
         if preferred is None and self._liked is None:
             return mp.SKIP
-        own = mp.selectors.compile_preferred(preferred or ())
-        state[PREFERRED] = (*(self._liked or ()), *own)
+        state[PREFERRED] = self._preferred(pod)
         return mp.SUCCESS
+
+    def _preferred(self, pod: mp.Pod) -> Weighted:
+        own = mp.selectors.compile_preferred(_node_affinity(pod).preferred or ())
+        return (*(self._liked or ()), *own)
+
+    def _preferred_in(self, state: mp.CycleState, pod: mp.Pod) -> Weighted:
+        return self._preferred(pod) if PREFERRED not in state else state[PREFERRED]
 
     def score(self, state: mp.CycleState, pod: mp.Pod, node: mp.NodeInfo) -> int:
         obj = node.node
         labels, name = obj.labels, obj.name
-        return sum(weight for weight, term in state[PREFERRED] if term.matches(labels, name))
+        preferred = self._preferred_in(state, pod)
+        return sum(weight for weight, term in preferred if term.matches(labels, name))
 
     def score_all(self, state: mp.CycleState, pod: mp.Pod, table: mp.Rows) -> mp.Scores:
         scores = np.zeros(len(table), dtype=np.int64)
-        for weight, term in state[PREFERRED]:
+        for weight, term in self._preferred_in(state, pod):
             scores += np.int64(weight) * mp.node_terms.matching(term, table)
         return scores
 
@@ -170,6 +177,11 @@ def _node_selector(pod: mp.Pod) -> tuple[tuple[str, str], ...] | None:
 
 def _required(pod: mp.Pod) -> Required:
     return _compiled(_node_selector(pod) or (), _node_affinity(pod).required)
+
+
+def _required_in(state: mp.CycleState, pod: mp.Pod) -> Required:
+    """What pre_filter stored, or the same if the profile does not call it."""
+    return _required(pod) if REQUIRED not in state else state[REQUIRED]
 
 
 # Hints are called for the same few pods after every change of a node.

@@ -9,7 +9,10 @@ import numpy as np
 from moorage import plugin as mp
 
 MISSING = mp.unresolvable("node(s) didn't match Pod's required features")
-REQUIRED = mp.StateKey[int]("NodeDeclaredFeatures.required")
+REQUIRED = mp.StateKey[int](
+    "NodeDeclaredFeatures.required",
+    missing='error reading "PreFilterNodeDeclaredFeatures" from cycle-state: not found',
+)
 
 # All features that nodes may declare, in name order; a set of them is an integer of bits.
 FEATURES = (

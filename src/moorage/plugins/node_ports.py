@@ -9,7 +9,9 @@ from collections.abc import Hashable
 from moorage import plugin as mp
 
 TAKEN = mp.unschedulable("node(s) didn't have free ports for the requested pod ports")
-WANTED = mp.StateKey[tuple[mp.HostPort, ...]]("NodePorts.wanted")
+WANTED = mp.StateKey[tuple[mp.HostPort, ...]](
+    "NodePorts.wanted", missing='reading "PreFilterNodePorts" from cycleState: not found'
+)
 
 
 class NodePorts:

@@ -62,17 +62,26 @@ class NodeResourcesBalancedAllocation:
         return known
 
     def pre_score(self, state: mp.CycleState, pod: mp.Pod, feasible: mp.Mask) -> mp.Status:
-        template = state.template
-        added = template.compiled.get(self._slot) or self.prepare(template)
+        added = self._prepared(state.template)
         if not added.is_some:
             return mp.SKIP
         state[ADDED] = added
         return mp.SUCCESS
 
+    def _prepared(self, template: mp.PodTemplate) -> "AddedAmounts":
+        return template.compiled.get(self._slot) or self.prepare(template)
+
+    def _added_in(self, state: mp.CycleState) -> "AddedAmounts":
+        """What pre_score stored, or the same if the profile does not call it."""
+        return self._prepared(state.template) if ADDED not in state else state[ADDED]
+
     def score(self, state: mp.CycleState, pod: mp.Pod, node: mp.NodeInfo) -> int:
         before: list[float] = []
         after: list[float] = []
-        for resource, amount in state[ADDED].each:
+        adds = self._added_in(state)
+        if not adds.is_some:
+            return 0
+        for resource, amount in adds.each:
             allocatable, requested = node.amounts(resource)
             if allocatable > 0:
                 capacity = float(allocatable)  # An int by an int would be rounded differently.
@@ -82,7 +91,9 @@ class NodeResourcesBalancedAllocation:
         return 50 + (50 + _balance(after) - _balance(before)) // 2
 
     def score_all(self, state: mp.CycleState, pod: mp.Pod, table: mp.Rows) -> mp.Scores:
-        added = state[ADDED]
+        added = self._added_in(state)
+        if not added.is_some:
+            return np.zeros(len(table), dtype=np.int64)
         if len(added.amounts) < 2:
             return np.full(len(table), UNCHANGED, dtype=np.int64)
         after = _balance_all(table, added)

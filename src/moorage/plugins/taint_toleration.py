@@ -13,7 +13,10 @@ from moorage import plugin as mp
 
 UNTOLERATED = mp.unresolvable("node(s) had untolerated taint(s)")
 # The tolerations that count against PreferNoSchedule.
-SOFT_TOLERATIONS = mp.StateKey[tuple[mp.Toleration, ...]]("TaintToleration.soft_tolerations")
+SOFT_TOLERATIONS = mp.StateKey[tuple[mp.Toleration, ...]](
+    "TaintToleration.soft_tolerations",
+    missing='failed to read "PreScoreTaintToleration" from cycleState: not found',
+)
 
 HARD = ("NoSchedule", "NoExecute")
 SOFT = "PreferNoSchedule"

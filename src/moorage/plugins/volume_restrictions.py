@@ -22,17 +22,18 @@ ONE_POD_ONLY = "ReadWriteOncePod"
 
 @dataclass(slots=True)
 class ExclusiveVolumes:
-    """The volumes of a pod that it cannot share."""
+    """The claims of a pod that it cannot share."""
 
-    # Uses by other pods that conflict with it on the same node.
-    disks: frozenset[mp.volumes.Use]
     # The names of its ReadWriteOncePod claims.
     claims: frozenset[str]
     # How many of these claims other pods use.
     in_use: int
 
 
-EXCLUSIVE = mp.StateKey[ExclusiveVolumes]("VolumeRestrictions.exclusive")
+EXCLUSIVE = mp.StateKey[ExclusiveVolumes](
+    "VolumeRestrictions.exclusive",
+    missing='cannot read "PreFilterVolumeRestrictions" from cycleState',
+)
 DISKS = "VolumeRestrictions.disks"
 
 
@@ -41,9 +42,7 @@ class VolumeRestrictions(VolumePlugin):
     reads_kinds = ("PersistentVolumeClaim",)
 
     def pre_filter(self, state: mp.CycleState, pod: mp.Pod) -> mp.Status:
-        disks = state.template.compiled.get(DISKS)
-        if disks is None:  # Claims are not a part of it, so it is the same for equal pods.
-            disks = state.template.compiled[DISKS] = conflicting_uses(pod)
+        disks = _disks(state, pod)
         once = set()
         for name in named_claims(pod):
             claim = state.cluster.get(mp.PersistentVolumeClaim, f"{pod.namespace}/{name}")
@@ -56,7 +55,7 @@ class VolumeRestrictions(VolumePlugin):
         in_use = sum(_is_used(state.table, pod.namespace, name) for name in once)
         if not disks and not in_use:
             return mp.SKIP
-        state[EXCLUSIVE] = ExclusiveVolumes(disks, frozenset(once), in_use)
+        state[EXCLUSIVE] = ExclusiveVolumes(frozenset(once), in_use)
         return mp.SUCCESS
 
     def add_pod(
@@ -70,19 +69,23 @@ class VolumeRestrictions(VolumePlugin):
         state[EXCLUSIVE].in_use -= _shared(state[EXCLUSIVE], other.pod)
 
     def filter(self, state: mp.CycleState, pod: mp.Pod, node: mp.NodeInfo) -> mp.Status:
-        exclusive = state[EXCLUSIVE]
-        if exclusive.disks:
+        disks = _disks(state, pod)
+        if disks:
             for other in node.placed().values():
-                if not exclusive.disks.isdisjoint(mp.volumes.uses_of(other.pod)):
+                if not disks.isdisjoint(mp.volumes.uses_of(other.pod)):
                     return NO_DISK
-        return CLAIM_IN_USE if exclusive.in_use > 0 else mp.SUCCESS
+        return CLAIM_IN_USE if state[EXCLUSIVE].in_use > 0 else mp.SUCCESS
 
     def filter_all(self, state: mp.CycleState, pod: mp.Pod, table: mp.Rows) -> mp.Verdicts:
-        exclusive = state[EXCLUSIVE]
-        otherwise = 2 if exclusive.in_use > 0 else 0
-        codes = table.using(exclusive.disks).astype("int64")
+        codes = table.using(_disks(state, pod)).astype("int64")
+        errors = {}
+        if EXCLUSIVE not in state:
+            otherwise = 3
+            errors[otherwise] = EXCLUSIVE.missing
+        else:
+            otherwise = 2 if state[EXCLUSIVE].in_use > 0 else 0
         codes[codes == 0] = otherwise
-        return mp.Verdicts(codes=codes, status_of=STATUSES.__getitem__)
+        return mp.Verdicts(codes=codes, status_of=STATUSES.__getitem__, errors=errors)
 
     def explain_rejection(self, rejection: mp.Rejection) -> str:
         if rejection.reason in NO_DISK.reasons:
@@ -116,6 +119,14 @@ class VolumeRestrictions(VolumePlugin):
 
 
 STATUSES = (mp.SUCCESS, NO_DISK, CLAIM_IN_USE)
+
+
+def _disks(state: mp.CycleState, pod: mp.Pod) -> frozenset[mp.volumes.Use]:
+    """The uses that conflict. Claims are not a part of them: they are the same for equal pods."""
+    disks: frozenset[mp.volumes.Use] | None = state.template.compiled.get(DISKS)
+    if disks is None:
+        disks = state.template.compiled[DISKS] = conflicting_uses(pod)
+    return disks
 
 
 def conflicting_uses(pod: mp.Pod) -> frozenset[mp.volumes.Use]:

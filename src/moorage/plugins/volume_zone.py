@@ -42,23 +42,21 @@ class VolumeZone(VolumePlugin):
     reads_kinds = ("PersistentVolume", "PersistentVolumeClaim", "StorageClass")
 
     def pre_filter(self, state: mp.CycleState, pod: mp.Pod) -> mp.Status:
-        requirements: dict[Requirement, None] = {}
-        for name in named_claims(pod):
-            found = behind(name, pod, state.cluster)
-            if isinstance(found, mp.Status):
-                return found
-            if found is not None and (zones := zones_of(found)):
-                requirements.update(dict.fromkeys(zones))
+        requirements = zones_of_pod(pod, state.cluster)
+        if isinstance(requirements, mp.Status):
+            return requirements
         if not requirements:
             return mp.SKIP
-        state[ZONE_REQUIREMENTS] = tuple(requirements)
+        state[ZONE_REQUIREMENTS] = requirements
         return mp.SUCCESS
 
     def filter(self, state: mp.CycleState, pod: mp.Pod, node: mp.NodeInfo) -> mp.Status:
-        labels = node.labels
+        requirements, labels = _requirements_in(state, pod), node.labels
+        if isinstance(requirements, mp.Status):
+            return requirements
         if not any(key in labels for key in LABELS):
             return mp.SUCCESS
-        for requirement in state[ZONE_REQUIREMENTS]:
+        for requirement in requirements:
             value = labels.get(requirement.key)
             newer = LABELS[requirement.key]
             if value is None and newer is not None:
@@ -68,8 +66,11 @@ class VolumeZone(VolumePlugin):
         return mp.SUCCESS
 
     def filter_all(self, state: mp.CycleState, pod: mp.Pod, table: mp.Rows) -> mp.Verdicts:
+        requirements = _requirements_in(state, pod)
+        if isinstance(requirements, mp.Status):
+            return mp.Verdicts(fits=np.zeros(len(table), dtype=np.bool_), otherwise=requirements)
         fits = np.ones(len(table), dtype=np.bool_)
-        for requirement in state[ZONE_REQUIREMENTS]:
+        for requirement in requirements:
             here = table.meets(requirement)
             newer = LABELS[requirement.key]
             if newer is not None:
@@ -107,6 +108,25 @@ class VolumeZone(VolumePlugin):
             mp.ClusterEvent.VOLUME_ADD: None,
             mp.ClusterEvent.VOLUME_UPDATE: moves,
         }
+
+
+def zones_of_pod(pod: mp.Pod, cluster: mp.Cluster) -> ZoneRequirements | mp.Status:
+    """The zones of all volumes of a pod, or a rejection."""
+    requirements: dict[Requirement, None] = {}
+    for name in named_claims(pod):
+        found = behind(name, pod, cluster)
+        if isinstance(found, mp.Status):
+            return found
+        if found is not None and (zones := zones_of(found)):
+            requirements.update(dict.fromkeys(zones))
+    return tuple(requirements)
+
+
+def _requirements_in(state: mp.CycleState, pod: mp.Pod) -> ZoneRequirements | mp.Status:
+    """What pre_filter stored, or the same if the profile does not call it."""
+    if ZONE_REQUIREMENTS not in state:
+        return zones_of_pod(pod, state.cluster)
+    return state[ZONE_REQUIREMENTS]
 
 
 def behind(name: str, pod: mp.Pod, cluster: mp.Cluster) -> mp.PersistentVolume | mp.Status | None:

@@ -342,7 +342,7 @@ def test_a_running_pod_with_a_bad_list_keeps_its_other_lists():
 def test_filter_without_pre_filter_is_an_error():
     run = FilterRun(pod("foo", away=["foo@zone"]), {"a": Z1})
     fresh = make_state(run.pod, run.cluster)
-    with pytest.raises(KeyError, match="PreFilterInterPodAffinity: not found"):
+    with pytest.raises(mp.PluginFailure, match='error reading "PreFilterInterPodAffinity" from'):
         run.plugin.filter(fresh, run.pod, run.info("a"))
 
 

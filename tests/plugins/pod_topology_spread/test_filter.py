@@ -356,7 +356,7 @@ def test_a_selector_that_does_not_parse():
 def test_filter_without_pre_filter_is_an_error():
     asked = Asked(waiting(BY_ZONE), FOUR)
     fresh = make_state(asked.pod, asked.cluster)
-    with pytest.raises(KeyError, match="PreFilterPodTopologySpread: not found"):
+    with pytest.raises(mp.PluginFailure, match='reading "PreFilterPodTopologySpread" from'):
         asked.plugin.filter(fresh, asked.pod, asked.info("a"))
 
 

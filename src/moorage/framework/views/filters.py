@@ -9,10 +9,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from moorage.api.pod import Pod
+from moorage.errors import PluginError
 from moorage.framework import invoke
-from moorage.framework.points import BY_PODS, depends_of
+from moorage.framework.points import BY_PODS, FILTER_ERROR, depends_of
 from moorage.framework.state import CycleState
-from moorage.framework.status import SUCCESS, Code, Codes, Mask, Status, Verdicts
+from moorage.framework.status import (
+    ONLY_SUCCESS,
+    SUCCESS,
+    Code,
+    Codes,
+    Mask,
+    Status,
+    Verdicts,
+    error,
+)
 from moorage.framework.views.view import RowArray, View
 from moorage.nodes.info import NodeInfo
 
@@ -20,6 +30,13 @@ if TYPE_CHECKING:
     from moorage.framework.profile import Profile
 
 FITS = 0
+
+
+def worded(status: Status) -> Status:
+    """The status of a filter, an error as Kubernetes words it."""
+    if status is SUCCESS or status.is_success or status.is_rejected:
+        return status
+    return error(FILTER_ERROR.format(plugin=status.plugin, reason=status.message), status.plugin)
 
 
 class RowStatuses:
@@ -138,6 +155,8 @@ class PluginView(View):
         self._all = profile.method(plugin, f"{point}_all")
         self.has_array_form = self._all is not None
         self._loops = profile.loops
+        # Whether the array form raised: then it is called again at the next refresh.
+        self.has_failed = False
 
     def refresh(self, state: CycleState, pod: Pod) -> None:
         # As in a view with inputs, in fewer steps.
@@ -150,6 +169,8 @@ class PluginView(View):
         else:
             self.update(self.read_cursors())
             self.commit()
+            if self.has_failed:
+                self.restart()
 
     @property
     def is_by_node(self) -> bool:
@@ -177,7 +198,7 @@ class FilterView(PluginView, RowStatuses):
     def evaluate(self, state: CycleState, pod: Pod) -> None:
         """Compute all verdicts for one cycle, in the array form."""
         assert self._all is not None
-        self.take(invoke.filter_rows(self._all, state, pod, self.table))
+        self._take_all(state, pod)
 
     def evaluate_each(self, state: CycleState, pod: Pod, open_rows: Mask) -> None:
         """Compute the verdicts on some rows for one cycle, one by one."""
@@ -217,7 +238,22 @@ class FilterView(PluginView, RowStatuses):
             self._clear()
             self.compute_each(np.flatnonzero(self.table.active_rows))
         else:
-            self.take(invoke.filter_rows(self._all, self.state, self._pod, self.table))
+            self._take_all(self.state, self._pod)
+
+    def _take_all(self, state: CycleState, pod: Pod) -> None:
+        """Take the verdicts of the array form; if it raises, that is the error of every row.
+
+        It matters for rows that no earlier filter rejects.
+        """
+        assert self._all is not None
+        try:
+            verdicts = invoke.filter_rows(self._all, state, pod, self.table)
+        except PluginError as failure:
+            codes = np.ones(self.table.capacity, dtype=np.int64)
+            reason = failure.reason
+            verdicts = Verdicts(codes=codes, status_of=ONLY_SUCCESS, errors={1: reason})
+        self.take(verdicts)
+        self.has_failed = bool(verdicts.errors)
 
     def _clear(self) -> None:
         self.codes, self._capacity = None, self.table.capacity
@@ -246,4 +282,4 @@ class PlacementFilterView(FilterView):
         if reported is None or len(reported) or not self._cursors[0].is_current:
             self.update(self.read_cursors(None if reported is None else reported.tolist()))
             self.commit()
-        self._since = since
+        self._since = None if self.has_failed else since

@@ -37,7 +37,7 @@ class PluginViews:
         """Whether pre_score skips the pod, which must not depend on the feasible rows."""
         if self._skips_score is None:
             skips, profile, plugin = False, self._profile, self._plugin
-            if plugin.name in profile.pre_scores:
+            if "pre_score" in profile.called_at[plugin.name]:
                 method, pod = profile.require(plugin, "pre_score"), self.state.template.exemplar
                 skips = invoke.skips_score(method, method.call(self.state, pod, fits))
             self._skips_score = skips

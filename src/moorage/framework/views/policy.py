@@ -42,12 +42,20 @@ class CachePolicy:
         others = [(i, p) for i, p in filters if p.name not in cached]
         # Where verdicts changed is of use only if they are kept for the template.
         self.placement_filters = [
-            (i, p) for i, p in others if is_for_template and reports_changes(p)
+            (i, p)
+            for i, p in others
+            if is_for_template and reports_changes(p) and p.name not in profile.unprepared
         ]
         self.uncached_filters = [each for each in others if each not in self.placement_filters]
-        self.scores = [(p, w) for p, w in scores if _caches_scores(p, cached)]
+        # In the order of pre_score. Without a weight: only pre_score is called, which may raise.
+        weights: dict[str, tuple[Any, int | None]] = {}
+        if scores:
+            weights = {p.name: (p, None) for p in at["pre_score"]}
+            weights.update({p.name: (p, weight) for p, weight in scores})
+        scoring = weights.values()
+        self.scores = [(p, w) for p, w in scoring if _caches_scores(p, cached)]
         self.uncached_scores = [
-            UncachedScore(profile, p, w) for p, w in scores if not _caches_scores(p, cached)
+            UncachedScore(profile, p, w) for p, w in scoring if not _caches_scores(p, cached)
         ]
 
 

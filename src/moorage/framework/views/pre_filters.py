@@ -36,6 +36,8 @@ class PreFiltered(Struct, eq=False):
     names: frozenset[str] | None = None
     narrowed_by: list[str] = []
     skipped: set[str] = set()
+    # The plugins that come after one that ended the stage.
+    unreached: frozenset[str] = NO_PLUGINS
     # The filters that do not skip the pod and are not cached by row.
     uncached: Sequence[IndexedFilter] = ()
     by_placement: Sequence[IndexedFilter] = ()
@@ -173,6 +175,7 @@ class PreFilterStage:
             combined = combined or PreFiltered()
             postponed = _combine(name, result, combined) or postponed
             if combined.rejected is not None:
+                combined.unreached = self._after(name)
                 self._complete(combined, [*left_out, *skipped])
                 return combined
         if combined is None:
@@ -183,6 +186,10 @@ class PreFilterStage:
         if can_reuse:
             self._result = combined
         return combined
+
+    def _after(self, last: str) -> frozenset[str]:
+        names = [plugin.name for plugin, _ in self._policy.pre_filters]
+        return frozenset(names[names.index(last) + 1 :])
 
     def _without(self, left_out: frozenset[str]) -> list[Step]:
         if self._all_steps is None:

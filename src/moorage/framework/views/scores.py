@@ -29,6 +29,10 @@ NO_SCORES: Scores = np.zeros(0, dtype=np.int64)
 UNSIGNED: dict[int, np.dtype[Any]] = {4: np.dtype(np.uint32), 8: np.dtype(np.uint64)}
 
 
+class ScoreRangeError(PluginError):
+    """A score out of range; an error of another plugin comes before it."""
+
+
 class PluginNormalizer:
     """A plugin's normalizer: a summary of the feasible raw scores, then each score by itself."""
 
@@ -106,14 +110,28 @@ class ScoreView(PluginView):
             self.values = np.zeros(self.table.capacity, dtype=np.int64)
             self.compute_each(np.flatnonzero(self.table.active_rows))
         else:
-            # Copied because single rows are written to it, and a plugin may keep its own array.
-            scores = invoke.score_rows(self._all, self.state, self._pod, self.table)
-            self.values = scores.copy()
-            if self.normalizer is None:
-                self.in_range = is_in_range(scores)
+            self._take_all()
         # Scores by usage are hardly ever all the same.
         if self.depends not in BY_PODS and (self.values == self.values[0]).all():
             self.uniform = int(self.values[0])
+
+    def _take_all(self) -> None:
+        """Take the scores of the array form; if it raises, that is the error of every row."""
+        assert self._all is not None
+        try:
+            scores = invoke.score_rows(self._all, self.state, self._pod, self.table)
+        except PluginError as failure:
+            self.has_failed = True
+            self.errors.update(
+                dict.fromkeys(np.flatnonzero(self.table.active_rows).tolist(), failure)
+            )
+            scores = np.zeros(self.table.capacity, dtype=np.int64)
+        else:
+            self.has_failed = False
+        # Copied because single rows are written to it, and a plugin may keep its own array.
+        self.values = scores.copy()
+        if self.normalizer is None:
+            self.in_range = is_in_range(scores)
 
     @property
     def ignores_feasible(self) -> bool:
@@ -203,7 +221,7 @@ def checked(name: str, score: int) -> int:
     """The score; raises if it does not lie in 0..100."""
     if 0 <= score <= 100:
         return score
-    raise PluginError(
+    raise ScoreRangeError(
         name,
         f'applying score defaultWeights on Score plugins: plugin "{name}" returns an '
         f"invalid score {score}, it should in the range of [0, 100] after normalizing",

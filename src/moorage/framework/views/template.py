@@ -18,9 +18,10 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from moorage.api.pod import Pod
+from moorage.errors import PluginError
 from moorage.framework import invoke
 from moorage.framework.invoke import measured
-from moorage.framework.state import CycleState
+from moorage.framework.state import CALLED_AT, CycleState
 from moorage.framework.status import SKIP, SUCCESS, Mask, Scores
 from moorage.framework.views.feasible import FeasibleRows, FeasibleView, open_rows
 from moorage.framework.views.filters import FilterView, PlacementFilterView, RowStatuses
@@ -32,6 +33,7 @@ from moorage.framework.views.pre_filters import PreFiltered, PreFilterStage, Ver
 from moorage.framework.views.rejections import RejectionCounts
 from moorage.framework.views.repeated import RepeatedTotals
 from moorage.framework.views.resources import ResourceViews
+from moorage.framework.views.scores import ScoreRangeError
 from moorage.framework.views.totals import Scored, TotalView
 from moorage.framework.views.uncached import UncachedScore
 from moorage.nodes.template import PodTemplate
@@ -76,6 +78,7 @@ class TemplateViews:
         profile = self.profile
         self._views = {**by_node, **self._own}
         self.state = CycleState.of(profile.cluster, self.template)
+        self.state[CALLED_AT] = profile.called_at
         self._position = self.state.table.node_changes.position
         self._pre_filters = PreFilterStage(
             profile, self._policy, self._views.__getitem__, self.state, retains=self.retains
@@ -212,11 +215,12 @@ class TemplateViews:
         assert feasible is not None, "filters run first"
         total = self._total or self._build_total(feasible, fits)
         repeats = self._repeated is not None and fits is feasible.fits
+        failures: list[PluginError] = []
         if not repeats:
             total.refresh(state, pod)
-            total.check(fits)
+            failures = total.failures(fits)
+        added = self._score_uncached(state, pod, fits, failures)
         scored = total.scored if fits is feasible.fits else total.among(fits)
-        added = self._score_uncached(state, pod, fits)
         if repeats and not added:
             return scored
         self._repeated = None
@@ -235,7 +239,7 @@ class TemplateViews:
             views = self._views[plugin.name]
             is_skipped = views.skips_score(fits)
             self.state.adopt(views.state)
-            if not is_skipped:
+            if not is_skipped and weight is not None:
                 scores.append((weight, views.score_view))
         self._total = TotalView.of(scores, feasible, self.profile.score_order)
         if self.retains:
@@ -244,12 +248,18 @@ class TemplateViews:
             self._by_resources = ResourceViews.of(self.state.table, [*filters, *by_score])
         return self._total
 
-    def _score_uncached(self, state: CycleState, pod: Pod, fits: Mask) -> list[AddedScores]:
-        """The scores of plugins that run in every cycle."""
+    def _score_uncached(
+        self, state: CycleState, pod: Pod, fits: Mask, failures: list[PluginError]
+    ) -> list[AddedScores]:
+        """The scores of plugins that run in every cycle.
+
+        Raises if one of them fails, or if there were failures before; of several failures, the one
+        of the first score plugin.
+        """
         stage, retains = self._pre_filters, self.retains
         is_known = self._active_scores_at == stage.epoch
         active: list[UncachedScore] = []
-        added: list[AddedScores] = []
+        scoring: list[UncachedScore] = []
         more_are_idle = state.idle is not stage.idle  # For this pod, not for all of the template.
         for plugin in self._active_scores if is_known else stage.uncached_scores():
             if more_are_idle and plugin.name in state.idle:
@@ -262,14 +272,28 @@ class TemplateViews:
                     if retains and not stage.would_skip_again(plugin.name):
                         active.append(plugin)
                     continue
-            added.append((plugin.name, plugin.weight, plugin.of(state, pod, fits)))
+            if plugin.scores:
+                scoring.append(plugin)
             if retains:
                 active.append(plugin)
+        added: list[AddedScores] = []
+        for plugin in scoring:
+            try:
+                added.append((plugin.name, plugin.weight, plugin.of(state, pod, fits)))
+            except PluginError as failure:
+                failures.append(failure)
+        if failures:
+            raise self._first(failures)
         if retains:
             self._active_scores, self._active_scores_at = active, stage.epoch
             if active or self._by_placement:
                 self._group(active)
         return added
+
+    def _first(self, failures: list[PluginError]) -> PluginError:
+        """The failure that counts. Scores out of range are found when all are there."""
+        order = self.profile.score_order
+        return min(failures, key=lambda f: (isinstance(f, ScoreRangeError), order[f.plugin]))
 
     # By groups of rows
 
@@ -290,7 +314,8 @@ class TemplateViews:
             return
         # What filters say of groups is not a part of these.
         totals = self.profile.views.shared_totals(self._cached_filters(pre), total.scores)
-        self._grouped = GroupedViews(self.profile, totals, pre.by_placement, scores)
+        scoring = [score for score in scores if score.scores]
+        self._grouped = GroupedViews(self.profile, totals, pre.by_placement, scoring)
         self._grouped_at = stage.epoch
 
     def decide(self, state: CycleState, pod: Pod) -> ByGroup | None:

@@ -7,6 +7,7 @@ import numpy as np
 from msgspec import Struct
 
 from moorage.api.pod import Pod
+from moorage.errors import PluginError
 from moorage.framework.state import CycleState
 from moorage.framework.status import Mask, Scores
 from moorage.framework.views.parts import CycleParts, KnownScores, Part, Parts
@@ -208,14 +209,16 @@ class TotalView(View):
         """Whether no plugin raised for any row, and all scores are in range."""
         return not any(view.errors or not view.in_range for view in self._checked)
 
-    def check(self, fits: Mask) -> None:
-        """Raise if a plugin raised for a row that fits, or gave it a score out of range."""
-        for view in self._checked:
-            if view.errors or not view.in_range:
-                for row in sorted(view.errors):
-                    if fits[row]:
-                        raise view.errors[row]
-                check_range(view.name, view.values, fits)
+    def failures(self, fits: Mask) -> list[PluginError]:
+        """The errors of plugins that raised for a row that fits, or gave it a score out of range.
+
+        One for each plugin.
+        """
+        return [
+            failure
+            for view in self._checked
+            if (view.errors or not view.in_range) and (failure := _failure(view, fits)) is not None
+        ]
 
     def among(self, fits: Mask) -> "Scored":
         """The scores if other rows are feasible in this cycle."""
@@ -231,6 +234,17 @@ class TotalView(View):
                 totals = totals + weight * (scores - before)
                 parts = parts.replaced((view.name, weight, scores))
         return Scored(masked(fits, totals), parts, BestRows())
+
+
+def _failure(view: ScoreView | NormalizedView, fits: Mask) -> PluginError | None:
+    for row in sorted(view.errors):
+        if fits[row]:
+            return view.errors[row]
+    try:
+        check_range(view.name, view.values, fits)
+    except PluginError as failure:
+        return failure
+    return None
 
 
 def reads_nodes_only(view: ScoreView | NormalizedView) -> bool:

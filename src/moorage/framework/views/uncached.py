@@ -17,16 +17,18 @@ if TYPE_CHECKING:
 
 
 class UncachedScore:
-    """A score plugin that is called in every cycle."""
+    """A score plugin that is called in every cycle; without a weight, only its pre_score."""
 
-    def __init__(self, profile: "Profile", plugin: Any, weight: int) -> None:
+    def __init__(self, profile: "Profile", plugin: Any, weight: int | None) -> None:
         self.name: str = plugin.name
         self.plugin = plugin
-        self.weight = weight
-        is_enabled = self.name in profile.pre_scores
-        self.pre_score = profile.method(plugin, "pre_score") if is_enabled else None
+        self.scores = weight is not None
+        self.weight = weight or 0
+        called_at = profile.called_at[self.name]
+        self.pre_score = profile.method(plugin, "pre_score") if "pre_score" in called_at else None
+        self._is_prepared = self.name not in profile.unprepared
         self._loops = profile.loops
-        self._score = profile.require(plugin, "score")
+        self._score = profile.method(plugin, "score")
         self._score_all = profile.method(plugin, "score_all")
         # The summary of raw scores of groups, and what each then is, normalised and weighted.
         self._summary: Hashable = None
@@ -38,6 +40,8 @@ class UncachedScore:
     @property
     def can_group(self) -> bool:
         """Whether the plugin scores groups of rows."""
+        if not self._is_prepared:
+            return False
         return self._score_groups is not None and self._normalizer is not None
 
     def of_groups(self, state: CycleState, pod: Pod, groups: Groups) -> list[int] | None:
@@ -74,6 +78,7 @@ class UncachedScore:
         return raw
 
     def _one_by_one(self, state: CycleState, pod: Pod, fits: Mask) -> Scores:
+        assert self._score is not None
         raw = np.zeros(len(fits), dtype=np.int64)
         rows = np.flatnonzero(fits).tolist()
         self._loops.add(self.name, "score", len(rows))

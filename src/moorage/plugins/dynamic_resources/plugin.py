@@ -33,7 +33,7 @@ from moorage.plugins.dynamic_resources.devices import (
 from moorage.plugins.dynamic_resources.extended import SpecialClaims
 from moorage.plugins.dynamic_resources.index import index_of
 
-DEVICES = mp.StateKey[PodDevices]("DynamicResources.devices")
+DEVICES = mp.StateKey[PodDevices]("DynamicResources.devices", missing="not found")
 BINDING = mp.StateKey[DeviceBinding]("DynamicResources.binding")
 
 # Kubernetes' texts of post_filter.
@@ -41,7 +41,6 @@ DEALLOCATED = "deallocation of ResourceClaim completed"
 DELETED = "deletion of ResourceClaim completed"
 NOT_HELPED = "still not schedulable"
 NOTHING_NEW = "no new claims to deallocate"
-UNRESOLVABLE = mp.Code.UNSCHEDULABLE_AND_UNRESOLVABLE
 
 
 class Since(NamedTuple):
@@ -186,9 +185,8 @@ class DynamicResources:
     def post_filter(
         self, state: mp.CycleState, pod: mp.Pod, failure: mp.NoFeasibleNode
     ) -> mp.PostFiltered | mp.Status:
-        rejected = failure.pre.rejected
-        is_final = rejected is not None and rejected.code is UNRESOLVABLE
-        if rejected is not None and is_final and rejected.plugin != self.name:
+        is_called = state.is_called(self.name, "pre_filter")
+        if not is_called or self.name in failure.pre.unreached:
             # As in kube-scheduler, whose plugin has not seen such a pod and ends the post_filter
             # plugins. A nomination in the pod's status stays; one whose write was lost would
             # reserve the node for as long as this lasts.
@@ -237,14 +235,24 @@ class DynamicResources:
     # Score
 
     def pre_score(self, state: mp.CycleState, pod: mp.Pod, feasible: mp.Mask) -> mp.Status:
-        devices = _devices(state)
-        return mp.SUCCESS if devices is not None and devices.has_alternatives else mp.SKIP
+        return mp.SKIP if self._scored(state) is None else mp.SUCCESS
 
     def score(self, state: mp.CycleState, pod: mp.Pod, node: mp.NodeInfo) -> int:
-        return state[DEVICES].score(node.row, node.node)
+        devices = self._scored(state)
+        return 0 if devices is None else devices.score(node.row, node.node)
 
     def score_all(self, state: mp.CycleState, pod: mp.Pod, table: mp.Rows) -> mp.Scores:
-        return table.take(state[DEVICES].scores())
+        devices = self._scored(state)
+        if devices is None:
+            return np.zeros(len(table), dtype=np.int64)
+        return table.take(devices.scores())
+
+    def _scored(self, state: mp.CycleState) -> PodDevices | None:
+        """The devices that filter found, if nodes may differ in which alternatives they serve."""
+        devices = _devices(state)
+        if devices is None or not devices.has_alternatives:
+            return None
+        return devices if state.is_called(self.name, "filter") else None
 
     # Reserve and bind
 
@@ -254,10 +262,11 @@ class DynamicResources:
         if devices is None or there is None:
             return mp.SUCCESS
         plan = DeviceBinding([])
-        if (served := devices.served(there)) and devices.has_special(served):
+        is_filtered = state.is_called(self.name, "filter")
+        if is_filtered and (served := devices.served(there)) and devices.has_special(served):
             plan.request = devices.request_for(served)
         found: set[str] = set()
-        for claim, allocation in devices.allocations(there):
+        for claim, allocation in devices.allocations(there) if is_filtered else ():
             # A pod may name one claim twice: the devices of the first are the ones that count.
             if claim.key not in found:
                 found.add(claim.key)
@@ -278,10 +287,21 @@ class DynamicResources:
     def pre_bind_pre_flight(
         self, state: mp.CycleState, pod: mp.Pod, node: mp.NodeName
     ) -> mp.Status:
-        plan = _binding(state)
+        plan, devices = _binding(state), _devices(state)
+        if plan is None and devices is not None:
+            # The profile does not call reserve: no claim is given an allocation.
+            plan = state[BINDING] = DeviceBinding(
+                [ClaimBinding(each.claim, None) for each in devices.allocated]
+            )
+            if devices.unallocated:
+                return mp.SUCCESS
         return mp.SUCCESS if plan is not None and plan.claims else mp.SKIP
 
     def pre_bind(self, state: mp.CycleState, pod: mp.Pod, node: mp.NodeName) -> PreBindResult:
+        if not state.is_called(self.name, "reserve"):
+            for claim in state[DEVICES].unallocated:
+                text = f"claim {claim.key} got deallocated elsewhere in the meantime"
+                raise mp.PluginFailure(text)
         return binding.go_on(state, state[BINDING], pod, node, self._binding_timeout_seconds)
 
     def pre_bind_next(self, state: mp.CycleState, pod: mp.Pod, node: mp.NodeName) -> PreBindResult:
@@ -290,8 +310,9 @@ class DynamicResources:
     def explain_reservation(
         self, state: mp.CycleState, pod: mp.Pod, node: mp.NodeInfo
     ) -> list[dict[str, Any]]:
-        devices = _devices(state)
-        return [] if devices is None else advice.reserved(devices, node.node)
+        if DEVICES not in state or not state.is_called(self.name, "filter"):
+            return []
+        return advice.reserved(state[DEVICES], node.node)
 
     def explain_rejection(self, rejection: mp.Rejection) -> str:
         return advice.explain(rejection)
@@ -314,7 +335,11 @@ def _is_for_devices(state: mp.CycleState, pod: mp.Pod) -> bool:
 
 
 def _devices(state: mp.CycleState) -> PodDevices | None:
-    if DEVICES not in state:
+    """The devices of a pod; None if pre_filter skipped it.
+
+    Raises if the profile does not call pre_filter.
+    """
+    if DEVICES not in state and state.is_called(DynamicResources.name, "pre_filter"):
         return None
     return state[DEVICES]
 

@@ -18,9 +18,15 @@ from moorage.plugins.inter_pod_affinity.filtering import (
 from moorage.plugins.inter_pod_affinity.scoring import AffinityScores, MinMax
 from moorage.plugins.inter_pod_affinity.template_terms import NAME, TemplateTerms
 
-COUNTS = mp.StateKey[AffinityCounts]("PreFilterInterPodAffinity")
+COUNTS = mp.StateKey[AffinityCounts](
+    "PreFilterInterPodAffinity",
+    missing='error reading "PreFilterInterPodAffinity" from cycleState: not found',
+)
 VERDICTS = mp.StateKey[GroupVerdicts]("GroupedInterPodAffinity")
-SCORES = mp.StateKey[AffinityScores]("PreScoreInterPodAffinity")
+SCORES = mp.StateKey[AffinityScores](
+    "PreScoreInterPodAffinity",
+    missing='failed to read "PreScoreInterPodAffinity" from cycleState: not found',
+)
 
 
 class InterPodAffinity:

@@ -27,7 +27,10 @@ HEAVIEST = 100
 DEFAULTED = (mp.requests.CPU, mp.requests.MEMORY)
 UNSCALED = mp.requests.UNSCALED
 
-FILTER_REQUEST = mp.StateKey[FilterRequest]("NodeResourcesFit.filter_request")
+FILTER_REQUEST = mp.StateKey[FilterRequest](
+    "NodeResourcesFit.filter_request",
+    missing='error reading "PreFilterNodeResourcesFit" from cycleState: not found',
+)
 SCORED_REQUEST = mp.StateKey[ScoredRequest]("NodeResourcesFit.scored_request")
 # What has to be free, and what is scored.
 Reads = tuple[tuple[tuple[str, int], ...], ScoredRequest]
@@ -108,6 +111,12 @@ class NodeResourcesFit:
         state[SCORED_REQUEST] = self._prepared(state.template)[1]
         return mp.SUCCESS
 
+    def _scored_in(self, state: mp.CycleState) -> ScoredRequest:
+        """What pre_score stored, or the same if the profile does not call it."""
+        if SCORED_REQUEST not in state:
+            return self._prepared(state.template)[1]
+        return state[SCORED_REQUEST]
+
     def placement_score(
         self,
         cluster: mp.Cluster,
@@ -137,7 +146,7 @@ class NodeResourcesFit:
             raise mp.PluginFailure("resources not found")
         scorer = self._scorer
         total = weights = 0
-        for (resource, weight, defaulted), amount in state[SCORED_REQUEST].each:
+        for (resource, weight, defaulted), amount in self._scored_in(state).each:
             allocatable = node.allocatable(resource)
             if allocatable > 0:
                 used = node.nonzero_requested(resource) if defaulted else node.requested(resource)
@@ -150,7 +159,7 @@ class NodeResourcesFit:
     def score_all(self, state: mp.CycleState, pod: mp.Pod, table: mp.Rows) -> mp.Scores:
         if not self._scored:
             raise mp.PluginFailure("resources not found")
-        request = state[SCORED_REQUEST]
+        request = self._scored_in(state)
         if not request.each:
             return np.zeros(len(table), dtype=np.int64)
         scores = self._score_floats(request, table)

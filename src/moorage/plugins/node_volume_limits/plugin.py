@@ -53,18 +53,12 @@ class NodeVolumeLimits(VolumePlugin):
     def pre_filter(self, state: mp.CycleState, pod: mp.Pod) -> mp.Status:
         if not any(map(csi_volumes.may_count, pod.spec.volumes)):
             return mp.SKIP
-        reader = VolumeReader(state.cluster, migrated=True, strict=True)
-        with_csi = _read(reader, pod)
-        # Without a CSINode there are no limits, so what counts there matters only if it is unclear.
-        without_csi: Outcome = {}
-        if not isinstance(with_csi, dict):
-            without_csi = _read(VolumeReader(state.cluster, migrated=False, strict=True), pod)
-        state[POD_VOLUMES] = PodVolumes(with_csi, without_csi, reader)
+        state[POD_VOLUMES] = _read_both(state.cluster, pod)
         return mp.SUCCESS
 
     def filter(self, state: mp.CycleState, pod: mp.Pod, node: mp.NodeInfo) -> mp.Status:
-        csi_node = state.cluster.get(mp.CSINode, node.name)
-        new = state[POD_VOLUMES].without_csi if csi_node is None else state[POD_VOLUMES].with_csi
+        csi_node, volumes = state.cluster.get(mp.CSINode, node.name), _volumes_in(state, pod)
+        new = volumes.without_csi if csi_node is None else volumes.with_csi
         if isinstance(new, mp.PluginFailure):
             raise mp.PluginFailure(*new.args)
         if isinstance(new, mp.Status):
@@ -87,7 +81,7 @@ class NodeVolumeLimits(VolumePlugin):
         return mp.SUCCESS
 
     def filter_all(self, state: mp.CycleState, pod: mp.Pod, table: mp.Rows) -> mp.Verdicts:
-        new, attached = state[POD_VOLUMES], state.cluster.derived(AttachLimits).refresh()
+        new, attached = _volumes_in(state, pod), state.cluster.derived(AttachLimits).refresh()
         if isinstance(new.with_csi, dict):
             attached.remember(pod, new.reader, new.with_csi)
             return _exceeding(new.with_csi, attached, table)
@@ -104,6 +98,23 @@ class NodeVolumeLimits(VolumePlugin):
             mp.ClusterEvent.CLAIM_ADD: is_wanted,
             mp.ClusterEvent.VOLUME_ATTACHMENT_DELETE: is_detached,
         }
+
+
+def _volumes_in(state: mp.CycleState, pod: mp.Pod) -> PodVolumes:
+    """What pre_filter stored, or the same if the profile does not call it."""
+    if POD_VOLUMES not in state:
+        return _read_both(state.cluster, pod)
+    return state[POD_VOLUMES]
+
+
+def _read_both(cluster: mp.Cluster, pod: mp.Pod) -> PodVolumes:
+    reader = VolumeReader(cluster, migrated=True, strict=True)
+    with_csi = _read(reader, pod)
+    # Without a CSINode there are no limits, so what counts there matters only if it is unclear.
+    without_csi: Outcome = {}
+    if not isinstance(with_csi, dict):
+        without_csi = _read(VolumeReader(cluster, migrated=False, strict=True), pod)
+    return PodVolumes(with_csi, without_csi, reader)
 
 
 def _read(reader: VolumeReader, pod: mp.Pod) -> Outcome:

@@ -30,9 +30,15 @@ from moorage.plugins.pod_topology_spread.filtering import (
 from moorage.plugins.pod_topology_spread.scoring import FewestBest, GroupedSpread, SpreadScores
 from moorage.plugins.pod_topology_spread.views import ConstraintSet, Defaults, TemplateConstraints
 
-HARD_CONSTRAINTS = mp.StateKey[HardConstraints]("PreFilterPodTopologySpread")
+HARD_CONSTRAINTS = mp.StateKey[HardConstraints](
+    "PreFilterPodTopologySpread",
+    missing='reading "PreFilterPodTopologySpread" from cycleState: not found',
+)
 VERDICTS = mp.StateKey[GroupVerdicts]("GroupVerdictsPodTopologySpread")
-SCORES = mp.StateKey[SpreadScores]("PreScorePodTopologySpread")
+SCORES = mp.StateKey[SpreadScores](
+    "PreScorePodTopologySpread",
+    missing='error reading "PreScorePodTopologySpread" from cycleState: not found',
+)
 GROUPED = mp.StateKey[GroupedSpread]("GroupedPodTopologySpread")
 
 SYSTEM = "System"

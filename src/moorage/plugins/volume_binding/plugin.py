@@ -21,7 +21,7 @@ from moorage.plugins.volume_binding.binding import BindingPlan, BindingProgress,
 from moorage.plugins.volume_binding.finding import Found
 from moorage.plugins.volume_binding.pod_claims import Claim, PodClaims, VolumeError, read_claims
 
-CLAIMS = mp.StateKey[PodClaims]("VolumeBinding.claims")
+CLAIMS = mp.StateKey[PodClaims]("VolumeBinding.claims", missing="not found")
 PLAN = mp.StateKey[BindingPlan]("VolumeBinding.plan")
 PROGRESS = mp.StateKey[BindingProgress]("VolumeBinding.progress")
 
@@ -71,14 +71,28 @@ class VolumeBinding(VolumePlugin):
         return mp.Verdicts(codes=problems, status_of=finding.STATUSES.__getitem__)
 
     def pre_score(self, state: mp.CycleState, pod: mp.Pod, feasible: mp.Mask) -> mp.Status:
-        return mp.SUCCESS if self._shape else mp.SKIP
+        if not self._shape:
+            return mp.SKIP
+        self._claims(state)
+        return mp.SUCCESS
 
     def score(self, state: mp.CycleState, pod: mp.Pod, node: mp.NodeInfo) -> int:
-        claims = state.get(CLAIMS, PodClaims())
+        if not self._shape or not (claims := self._claims(state)).delayed:
+            return 0
         return _score(finding.find(state.cluster, claims, node.node), self._shape)
 
+    def _claims(self, state: mp.CycleState) -> PodClaims:
+        """The claims for which filter finds volumes; none if pre_filter skipped the pod.
+
+        Raises if the profile does not call pre_filter.
+        """
+        if CLAIMS not in state and state.is_called(self.name, "pre_filter"):
+            return NO_CLAIMS
+        claims = state[CLAIMS]
+        return claims if state.is_called(self.name, "filter") else NO_CLAIMS
+
     def reserve(self, state: mp.CycleState, pod: mp.Pod, node: mp.NodeName) -> mp.Status:
-        claims = state.get(CLAIMS, NO_CLAIMS)
+        claims = self._claims(state)
         there = state.table.node(node) if claims.delayed else None
         if there is None:
             state[PLAN] = NOTHING
@@ -96,6 +110,12 @@ class VolumeBinding(VolumePlugin):
     def pre_bind_pre_flight(
         self, state: mp.CycleState, pod: mp.Pod, node: mp.NodeName
     ) -> mp.Status:
+        there = state.table.node(node)
+        if PLAN not in state and self._claims(state) != NO_CLAIMS and there is not None:
+            # The profile does not call reserve, so nothing is assumed, and nothing to be written.
+            found = finding.find(state.cluster, state[CLAIMS], there)
+            provisioned = tuple(each.claim for each in found.provisioned)
+            state[PLAN] = BindingPlan(tuple(found.matched), provisioned)
         if PLAN not in state:
             raise VolumeError(f'no pod volume found for node "{node}"')
         return mp.SKIP if state[PLAN].is_empty else mp.SUCCESS
