@@ -100,7 +100,8 @@ def describe(raised: BaseException) -> str:
     if isinstance(raised, KeyError) and raised.args:
         # A bare key says nothing by itself; some authors write a sentence instead.
         text = str(raised.args[0]) if " " in str(raised.args[0]) else f"KeyError: {text}"
-    return " ".join(text.split())
+    # Spaces within a line stay: some of Kubernetes' texts have two in a row.
+    return " ".join(filter(None, map(str.strip, text.splitlines())))
 
 
 def location(raised: BaseException) -> str:

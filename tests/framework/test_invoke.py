@@ -45,6 +45,7 @@ def method(name, result):
         pytest.param(KeyError("no disk here"), "no disk here", id="a KeyError with a sentence"),
         pytest.param(KeyError(), "KeyError", id="a KeyError without arguments"),
         pytest.param(ValueError("one\n  two"), "one two", id="several lines"),
+        pytest.param(ValueError("'one',  or"), "'one',  or", id="two spaces"),
         pytest.param(SystemExit(3), "called sys.exit(3)", id="sys.exit with a code"),
         pytest.param(SystemExit(), "called sys.exit()", id="sys.exit without a code"),
     ],

@@ -22,6 +22,7 @@ FAMILIES = (
     "volumes",
     "dra",
     "hard/affin",
+    "hard/badpref",
     "hard/dracon",
     "hard/images",
     "hard/mix",

@@ -164,7 +164,11 @@ def label_selector(selector: Fields | None, path: str) -> FieldErrors:
 
 
 def requirement(
-    requirement: Fields, path: str, *, operators_of_numbers: tuple[str, ...] = ()
+    requirement: Fields,
+    path: str,
+    *,
+    operators_of_numbers: tuple[str, ...] = (),
+    any_values: bool = False,
 ) -> FieldErrors:
     """Key, operator and values of one requirement on labels."""
     operator, values = fe.text(requirement, "operator"), fe.texts(requirement, "values")
@@ -183,7 +187,7 @@ def requirement(
     else:
         yield fe.invalid(f"{path}.operator", operator, BAD_OPERATOR)
     yield from each_problem(labels.key_problems, fe.text(requirement, "key"), f"{path}.key")
-    for i, value in enumerate(values):
+    for i, value in enumerate(() if any_values else values):
         yield from each_problem(labels.value_problems, value, f"{path}.values[{i}]")
 
 

@@ -90,7 +90,10 @@ def affinity(spec: Fields, path: str, pod_labels: Fields) -> FieldErrors:
         for i, term in enumerate(fe.items(nodes, PREFERRED)):
             item = f"{here}.{PREFERRED}[{i}]"
             yield from _weight(term, item)
-            yield from node_selector_term(fe.mapping(term, "preference"), f"{item}.preference")
+            # Values that are no labels are stored. They are an error when the pod is scheduled.
+            yield from node_selector_term(
+                fe.mapping(term, "preference"), f"{item}.preference", any_values=True
+            )
     for field in ("podAffinity", "podAntiAffinity"):
         if (pods := fe.optional(found, field)) is not None:
             yield from _pod_terms(pods, f"{path}.{field}", pod_labels)
@@ -122,11 +125,13 @@ def node_selector(selector: Fields, path: str) -> FieldErrors:
         yield from node_selector_term(term, f"{path}.nodeSelectorTerms[{i}]")
 
 
-def node_selector_term(term: Fields, path: str) -> FieldErrors:
+def node_selector_term(term: Fields, path: str, *, any_values: bool = False) -> FieldErrors:
     """Requirements on the labels and fields of a node."""
     for i, each in enumerate(fe.items(term, "matchExpressions")):
-        place = f"{path}.matchExpressions[{i}]"
-        yield from names.requirement(each, place, operators_of_numbers=("Gt", "Lt"))
+        place, numbers = f"{path}.matchExpressions[{i}]", ("Gt", "Lt")
+        yield from names.requirement(
+            each, place, operators_of_numbers=numbers, any_values=any_values
+        )
     for i, each in enumerate(fe.items(term, "matchFields")):
         yield from _node_field(each, f"{path}.matchFields[{i}]")
 
