@@ -53,6 +53,28 @@ def test_handles(source, labels, handle):
 
 
 @pytest.mark.parametrize(
+    ("zones", "error"),
+    [
+        pytest.param(
+            "us-east-1a__us-east-1b__zone",
+            "zone in unexpected format, expected: {locale}-{region}-{zone}, got: zone",
+            id="a zone of one part",
+        ),
+        pytest.param(
+            "us-b-1__us-a-1",
+            "multiple or no regions gotten from zones, got: map[us-a:{} us-b:{}]",
+            id="two regions",
+        ),
+    ],
+)
+def test_a_gce_disk_of_zones_without_a_region(zones, error):
+    disk = PersistentVolumeSpec(gce_persistent_disk=GCEDiskSource(pd_name="d"))
+    with pytest.raises(csi_migration.MigrationError) as raised:
+        csi_migration.handle_of(disk, {ZONE: zones}.items())
+    assert str(raised.value) == f"failed to get region from zones: {error}"
+
+
+@pytest.mark.parametrize(
     "volume",
     [
         pytest.param(
@@ -88,7 +110,7 @@ EBS = {"aws_elastic_block_store": VolumeIDSource(volume_id="vol-1")}
         ),
         pytest.param({BETA_ZONE: "a"}, GCE, reaching(GCE_KEY, "a"), id="an old label"),
         pytest.param(
-            {ZONE: "b __ a__b"}, GCE, reaching(GCE_KEY, "a", "b"), id="a label with several zones"
+            {ZONE: "b __ a__b"}, EBS, reaching(EBS_KEY, "a", "b"), id="a label with several zones"
         ),
         pytest.param(
             {ZONE: "label"},

@@ -274,7 +274,7 @@ UNBOUND = [make_claim("shared", storage_class="fast"), make_class()]
             [],
             [ebs("aws://us-east-1a/nonsense")],
             "converting volume(disk) from inline to csi: "
-            "invalid disk format: aws://us-east-1a/nonsense",
+            "failed to translate Kubernetes ID to EBS Volume ID Invalid format for AWS volume (aws://us-east-1a/nonsense)",
             id="a disk with an unreadable name",
         ),
         pytest.param(

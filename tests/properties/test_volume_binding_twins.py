@@ -194,7 +194,7 @@ def answers(cluster, pod):
     state = make_state(pod, cluster)
     if not VolumeBinding().pre_filter(state, pod).is_success:
         return {}
-    problems = finding.find_all(cluster, state[CLAIMS])
+    problems, _ = finding.find_all(cluster, state[CLAIMS])
     return {name: int(problems[row]) for name, row in cluster.table.row_of.items()}
 
 

@@ -58,7 +58,7 @@ _EBS_HANDLE = re.compile(r"vol-[^/]*")
 
 
 class MigrationError(ValueError):
-    """An in-tree volume that cannot be translated."""
+    """An in-tree volume that cannot be translated; the text is Kubernetes'."""
 
 
 def plugin_of(source: Volume | PersistentVolumeSpec) -> str | None:
@@ -97,7 +97,8 @@ def _ebs_handle(volume_id: str) -> str:
     path = _QUERY.split(volume_id.removeprefix("aws://"), maxsplit=1)[0]
     handle = path.partition("/")[2].strip("/")
     if _EBS_HANDLE.fullmatch(handle) is None:
-        raise MigrationError(f"invalid disk format: {volume_id}")
+        text = "failed to translate Kubernetes ID to EBS Volume ID"
+        raise MigrationError(f"{text} Invalid format for AWS volume ({volume_id})")
     return handle
 
 
@@ -105,9 +106,23 @@ def _gce_handle(disk: str, labels: dict[str, str]) -> str:
     zone = labels.get(BETA_ZONE) or labels.get(ZONE) or "UNSPECIFIED"
     zones = zone.split(SEPARATOR)
     if len(zones) > 1:
-        region = zones[0].rpartition("-")[0]
-        return f"projects/UNSPECIFIED/regions/{region}/disks/{disk}"
+        return f"projects/UNSPECIFIED/regions/{_gce_region(zones)}/disks/{disk}"
     return f"projects/UNSPECIFIED/zones/{zone}/disks/{disk}"
+
+
+def _gce_region(zones: list[str]) -> str:
+    """The region of several zones, whose names have three parts."""
+    prefix, regions = "failed to get region from zones", set()
+    for zone in zones:
+        parts = zone.split("-")
+        if len(parts) != 3:
+            rule = "zone in unexpected format, expected: {locale}-{region}-{zone}"
+            raise MigrationError(f"{prefix}: {rule}, got: {zone}")
+        regions.add("-".join(parts[:2]))
+    if len(regions) > 1:
+        got = " ".join(f"{region}:{{}}" for region in sorted(regions))
+        raise MigrationError(f"{prefix}: multiple or no regions gotten from zones, got: map[{got}]")
+    return regions.pop()
 
 
 def affinity_of(volume: PersistentVolume) -> VolumeNodeAffinity | None:
@@ -146,7 +161,9 @@ def _renamed(term: NodeSelectorTerm, names: dict[str, str]) -> NodeSelectorTerm:
 def _with_zones(
     terms: tuple[NodeSelectorTerm, ...], key: str, label: str
 ) -> tuple[NodeSelectorTerm, ...]:
-    zones = tuple(sorted({zone.strip() for zone in label.split(SEPARATOR)}))
+    zones = tuple(sorted({zone.strip() for zone in label.split(SEPARATOR)} - {""}))
+    if not zones:
+        return terms
     requirement = LabelSelectorRequirement(key=key, operator="In", values=zones)
     return tuple(
         structs.replace(term, match_expressions=(*term.match_expressions, requirement))

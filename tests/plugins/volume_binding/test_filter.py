@@ -238,6 +238,29 @@ def test_12_an_in_tree_disk(plugins, why):
     assert reasons(cluster, pod_with()) == why
 
 
+def test_an_in_tree_disk_that_its_driver_cannot_take_over_is_an_error_of_migrated_nodes():
+    disk = make_volume(
+        gce_persistent_disk=GCEDiskSource(pd_name="disk"),
+        labels={csi_migration.ZONE: "one__two"},
+    )
+    marks = {csi_migration.MIGRATED_PLUGINS: csi_migration.GCE}
+    csi_node = make_csi_node("n1")
+    csi_node = replace(csi_node, metadata=replace(csi_node.metadata, annotations=marks))
+    nodes = [make_node("n1"), make_node("n2")]
+    cluster = cluster_of(make_claim(volume="pv"), disk, csi_node, nodes=nodes)
+    pod, plugin = pod_with(), VolumeBinding()
+    state = make_state(pod, cluster)
+    assert plugin.pre_filter(state, pod) == mp.SUCCESS
+    verdicts = plugin.filter_all(state, pod, cluster.table)
+    text = "could not translate pv: failed to get region from zones: zone in unexpected format"
+    assert verdicts.status_of(verdicts.codes[cluster.table.row_of["n1"]]).message.startswith(text)
+    with pytest.raises(mp.PluginFailure, match=text):
+        plugin.filter(state, pod, cluster.table.info(cluster.table.row_of["n1"]))
+    row = cluster.table.row_of["n2"]
+    assert verdicts.codes[row] == 0
+    assert plugin.filter(state, pod, cluster.table.info(row)) == mp.SUCCESS
+
+
 # Claims for which a volume has to be found
 
 

@@ -54,6 +54,18 @@ class AccessibleNodes(NamedTuple):
         return terms[0][0].key if plain else None
 
 
+class TranslationError(mp.PluginFailure):
+    """An in-tree volume that a node's CSI driver cannot take over."""
+
+
+class RowsOfVolume(NamedTuple):
+    """The rows that access a volume; and those for which it is an error, with its text."""
+
+    reached: mp.Mask
+    failed: mp.Mask | None = None
+    error: str = ""
+
+
 ALL_NODES = AccessibleNodes()
 NO_NODE = AccessibleNodes(())
 
@@ -157,8 +169,16 @@ def of_volume(cluster: mp.Cluster, volume: mp.PersistentVolume, node: str) -> Ac
     if plugin in mp.csi_migration.DRIVERS:
         csi_node = cluster.get(mp.CSINode, node)
         if plugin in mp.csi_migration.migrated_plugins(csi_node):
-            return of_affinity(mp.csi_migration.affinity_of(volume))
+            return _translated(volume)
     return of_affinity(volume.spec.node_affinity)
+
+
+def _translated(volume: mp.PersistentVolume) -> AccessibleNodes:
+    """The nodes that access an in-tree volume through its CSI driver."""
+    try:
+        return of_affinity(mp.csi_migration.affinity_of(volume))
+    except mp.csi_migration.MigrationError as error:
+        raise TranslationError(f"could not translate pv: {error}") from error
 
 
 def are_all(volume: mp.PersistentVolume) -> bool:
@@ -167,15 +187,18 @@ def are_all(volume: mp.PersistentVolume) -> bool:
     return spec.csi is not None and spec.node_affinity is None
 
 
-def rows_of_volume(cluster: mp.Cluster, volume: mp.PersistentVolume) -> mp.Mask:
+def rows_of_volume(cluster: mp.Cluster, volume: mp.PersistentVolume) -> RowsOfVolume:
     """The rows that access a volume; not to be written to."""
     all_masks = masks(cluster)
     plain = all_masks.of(of_affinity(volume.spec.node_affinity))
     plugin = mp.csi_migration.plugin_of(volume.spec)
     if plugin is None or plugin not in mp.csi_migration.DRIVERS:
-        return plain
+        return RowsOfVolume(plain)
     migrated = cluster.derived(MigratedRows).rows(plugin)
     if not migrated.any():
-        return plain
-    translated = all_masks.of(of_affinity(mp.csi_migration.affinity_of(volume)))
-    return np.where(migrated, translated, plain)
+        return RowsOfVolume(plain)
+    try:
+        nodes = _translated(volume)
+    except TranslationError as error:
+        return RowsOfVolume(plain, migrated, str(error))
+    return RowsOfVolume(np.where(migrated, all_masks.of(nodes), plain))

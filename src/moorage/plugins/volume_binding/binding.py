@@ -12,6 +12,7 @@ from msgspec import structs
 
 from moorage import plugin as mp
 from moorage.plugins.volume_binding import accessible_nodes
+from moorage.plugins.volume_binding.accessible_nodes import TranslationError
 from moorage.plugins.volume_binding.finding import Found
 from moorage.plugins.volume_binding.pod_claims import Claim, VolumeError
 
@@ -105,7 +106,7 @@ def await_binding(
             return mp.SUCCESS
         if now >= until:
             raise VolumeError("context deadline exceeded")
-    except VolumeError as cause:
+    except (VolumeError, TranslationError) as cause:
         raise VolumeError(f"binding volumes: {cause}") from cause
     return mp.Awaiting(seconds=until - now, objects=tuple(_awaited(cluster, plan, node)))
 
@@ -122,7 +123,10 @@ def _is_bound(
         raise VolumeError(f"failed to check binding: {mp.claims.not_found(claim.name)}")
     if _is_unseen(cluster, plan, volume, there):
         return False
-    _check_access(cluster, there, node)
+    try:
+        _check_access(cluster, there, node)
+    except TranslationError as error:
+        raise VolumeError(f"failed to translate pv to csi: {error}") from error
     given = there.spec.claim_ref
     if given is None or not given.uid:
         raise VolumeError(f'ClaimRef got reset for pv "{there.name}"')

@@ -115,10 +115,11 @@ def fit_everywhere(cluster: mp.Cluster, claims: PodClaims) -> bool:
     return True
 
 
-def find_all(cluster: mp.Cluster, claims: PodClaims) -> Ints:
-    """For every row of the table, what is wrong there."""
+def find_all(cluster: mp.Cluster, claims: PodClaims) -> tuple[Ints, dict[int, str]]:
+    """For every row of the table, what is wrong there; and the errors by their codes."""
+    errors: dict[int, str] = {}
     if claims.delayed and not claims.bound:
-        return _find_delayed_all(cluster, claims)
+        return _find_delayed_all(cluster, claims), errors
     problems = np.zeros(cluster.table.capacity, dtype=np.int64)
     for claim in claims.bound:
         fine = problems == 0  # The first bound claim that fails decides.
@@ -126,10 +127,16 @@ def find_all(cluster: mp.Cluster, claims: PodClaims) -> Ints:
         if volume is None:
             problems[fine] = LOST
             break
-        problems[fine & ~accessible_nodes.rows_of_volume(cluster, volume)] = FAR
+        found = accessible_nodes.rows_of_volume(cluster, volume)
+        problems[fine & ~found.reached] = FAR
+        if found.failed is not None:
+            code = len(STATUSES) + len(errors)
+            problems[fine & found.failed] = code
+            errors[code] = found.error
     if claims.delayed:
-        problems |= _find_delayed_all(cluster, claims)
-    return problems
+        more = _find_delayed_all(cluster, claims)
+        problems = np.where(problems < len(STATUSES), problems | more, problems)
+    return problems, errors
 
 
 def _find_delayed_all(cluster: mp.Cluster, claims: PodClaims) -> Ints:

@@ -67,8 +67,9 @@ class VolumeBinding(VolumePlugin):
         claims = state[CLAIMS]
         if finding.fit_everywhere(state.cluster, claims):
             return mp.Verdicts(all_fit=len(table))
-        problems = table.take(finding.find_all(state.cluster, claims))
-        return mp.Verdicts(codes=problems, status_of=finding.STATUSES.__getitem__)
+        problems, errors = finding.find_all(state.cluster, claims)
+        status_of = finding.STATUSES.__getitem__
+        return mp.Verdicts(codes=table.take(problems), status_of=status_of, errors=errors)
 
     def pre_score(self, state: mp.CycleState, pod: mp.Pod, feasible: mp.Mask) -> mp.Status:
         if not self._shape:
