@@ -3,6 +3,7 @@
 import asyncio
 import itertools
 import sqlite3
+import time
 from random import Random
 
 import pytest
@@ -20,6 +21,7 @@ from moorage.cluster.status_errors import (
 from moorage.cluster.store import LOG_BYTES, OBJECT_LIMIT
 from moorage.errors import InputError
 from moorage.serve.journaled_store import open_store
+from moorage.serve.rest import lists, requests
 from moorage.serve.sqlite import VERSION_GAP, SqliteJournal
 
 
@@ -165,6 +167,54 @@ def test_snapshot_of_an_earlier_version(store):
     store.create(CONFIG_MAPS, cm("c"))
     assert [stored.object for _, stored in store.snapshot(CONFIG_MAPS, None, then)] == was
     assert names(listed(store)) == ["a", "c"]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_scans_of_all_versions_and_ranges(seed):
+    """Against the whole content of every version, which is kept here."""
+    random, store = Random(seed), make_store(log_size=1000)
+    content, history = {}, {store.version: {}}
+    namespaces = ("a", "a-b", "b")
+    for _ in range(60):
+        key = random.choice(namespaces), random.choice("wxyz")
+        if key not in content:
+            content[key] = store.create(CONFIG_MAPS, cm(key[1], key[0]))
+        elif random.random() < 0.5:
+            changed = cm(key[1], key[0], x=str(store.version))
+            content[key] = store.update(CONFIG_MAPS, content[key] | {"data": changed["data"]})
+        else:
+            store.delete(CONFIG_MAPS, *key)
+            del content[key]
+        history[store.version] = dict(content)
+        version, at = random.choice(list(history.items()))
+        namespace = random.choice((None, *namespaces))
+        after = random.choice((None, (random.choice(namespaces), random.choice("wxyz"))))
+        expected = [
+            (key, obj)
+            for key, obj in sorted(at.items())
+            if namespace in (None, key[0]) and (after is None or key > after)
+        ]
+        scan = store.scan(CONFIG_MAPS, namespace, version, after)
+        assert [(key, stored.object) for key, stored in scan.items] == expected
+        assert scan.length == len(expected)
+
+
+def test_time_of_a_list_is_linear_in_its_length():
+    store = make_store(log_size=100_000)
+    for number in range(30_000):
+        store.create(CONFIG_MAPS, cm(f"c{number}"))
+    selector = lists.object_selector(CONFIG_MAPS, requests.list_options({}))
+    names, token = [], ""
+    began = time.process_time()
+    while token or not names:
+        store.update(CONFIG_MAPS, cm("c5", x=token))
+        options = requests.list_options({"limit": "100", "continue": token})
+        page = lists.read_page(store, CONFIG_MAPS, "default", selector, options)
+        names += [stored.object["metadata"]["name"] for stored in page.items]
+        assert page.remaining == (30_000 - len(names) or None)
+        token = page.continue_token
+    assert len(set(names)) == 30_000
+    assert time.process_time() - began < 10  # a copy and a sort for each page: 30 seconds
 
 
 def test_events_of_two_groups_share_one_storage(store):

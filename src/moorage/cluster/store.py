@@ -10,8 +10,9 @@ The store does not validate objects: `verbs/` implements the API server's rules.
 """
 
 import bisect
+import heapq
 from collections.abc import Callable, Iterator, Sequence
-from operator import attrgetter, itemgetter
+from operator import attrgetter
 from typing import NamedTuple
 
 import msgspec
@@ -76,6 +77,13 @@ class Change(NamedTuple):
         """The bytes of JSON that it keeps: the object, and the one before."""
         before = 0 if self.stored_before is None else len(self.stored_before.body)
         return before + len(self.stored.body)
+
+
+class Scan(NamedTuple):
+    """Objects in order of their keys, as they are taken, and how many there are."""
+
+    length: int
+    items: Iterator[tuple[ObjectKey, StoredObject]]
 
 
 class ResourceChangeLog:
@@ -143,6 +151,7 @@ class Store:
         self.durable_version = 1
         self.failure: UnavailableError | None = None
         self._objects: dict[str, dict[ObjectKey, StoredObject]] = {}  # by storage key
+        self._keys: dict[str, list[ObjectKey]] = {}  # sorted, once a list was asked for
         self._logs: dict[str, ResourceChangeLog] = {}
         self._log_bytes = 0
         self._log_size = log_size
@@ -188,16 +197,59 @@ class Store:
         self, resource: Resource, namespace: str | None = None, at_version: int | None = None
     ) -> Sequence[tuple[ObjectKey, StoredObject]]:
         """The objects now, or at a version that is still in the log, in order of their keys."""
-        found = self._objects_of(resource)
-        if at_version is not None and at_version < self.version:
-            found = dict(found)
-            for change in reversed(self.log(resource).since(at_version)):
-                if change.stored_before is None:
-                    del found[key_of(change.object)]
-                else:
-                    found[key_of(change.object)] = change.stored_before
-        items = [item for item in found.items() if namespace is None or item[0][0] == namespace]
-        return sorted(items, key=itemgetter(0))
+        return list(self.scan(resource, namespace, at_version).items)
+
+    def scan(
+        self,
+        resource: Resource,
+        namespace: str | None = None,
+        at_version: int | None = None,
+        after: ObjectKey | None = None,
+    ) -> "Scan":
+        """As `snapshot`, but only the objects that are taken, of those after a key, cost time.
+
+        The store must not change meanwhile.
+        """
+        found, keys = self._objects_of(resource), self._sorted_keys(resource)
+        first, last = ("", "") if namespace is None else (namespace, ""), None
+        if namespace is not None:
+            last = f"{namespace}\0", ""
+        start = bisect.bisect_left(keys, first)
+        if after is not None:
+            start = max(start, bisect.bisect_right(keys, after))
+        end = len(keys) if last is None else bisect.bisect_left(keys, last)
+        there = (keys[index] for index in range(start, end))
+        before = self._before(resource, at_version)
+        if not before:
+            return Scan(max(0, end - start), ((key, found[key]) for key in there))
+        inside = [
+            key
+            for key in before
+            if first <= key and (last is None or key < last) and (after is None or after < key)
+        ]
+        gone = sorted(key for key in inside if key not in found and before[key] is not None)
+        new = sum(key in found and before[key] is None for key in inside)
+        items = (
+            (key, stored)
+            for key in heapq.merge(there, gone)
+            if (stored := before.get(key, found.get(key))) is not None
+        )
+        return Scan(max(0, end - start) + len(gone) - new, items)
+
+    def _before(
+        self, resource: Resource, version: int | None
+    ) -> dict[ObjectKey, StoredObject | None]:
+        """What was at a version where there is something else now; None if nothing was."""
+        if version is None or version >= self.version:
+            return {}
+        changes = reversed(self.log(resource).since(version))
+        return {key_of(change.object): change.stored_before for change in changes}
+
+    def _sorted_keys(self, resource: Resource) -> list[ObjectKey]:
+        keys = self._keys.get(resource.storage_key)
+        if keys is None:
+            keys = self._keys[resource.storage_key] = sorted(self._objects_of(resource))
+        return keys
 
     # Changing.
 
@@ -230,6 +282,8 @@ class Store:
         self.version += 1
         last = _with_version(before.object, self.version)
         del self._objects_of(resource)[namespace, name]
+        if (keys := self._keys.get(resource.storage_key)) is not None:
+            del keys[bisect.bisect_left(keys, (namespace, name))]
         stored = StoredObject(last, encode(last), self.version)
         self._publish(Change(DELETED, resource, stored, before))
         return last
@@ -292,6 +346,8 @@ class Store:
             raise TooLargeError(f"the object would be larger than {OBJECT_LIMIT} bytes", resource)
         self.version += 1
         self._objects_of(resource)[key] = stored
+        if before is None and (keys := self._keys.get(resource.storage_key)) is not None:
+            bisect.insort(keys, key)
         self._publish(Change(ADDED if before is None else MODIFIED, resource, stored, before))
         return obj
 

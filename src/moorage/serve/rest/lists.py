@@ -1,6 +1,7 @@
 """Lists: label and field selectors, and pages at one version."""
 
 import base64
+import itertools
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -156,18 +157,19 @@ def read_page(
     if max(version, options.version or 0) > newest:
         # An API server waits a little for this version first.
         raise status_errors.version_too_large(max(version, options.version or 0), newest)
-    items = store.snapshot(resource, namespace, version)
-    if after is not None:
-        items = [item for item in items if item[0] > after]
+    scan = store.scan(resource, namespace, version, after)
+    items = scan.items
     if not selector.selects_all:
-        items = [item for item in items if selector.matches(item[1].object)]
+        items = (item for item in items if selector.matches(item[1].object))
     # As in an API server, whose cache answers a list of version 0 and knows no pages.
     limit = 0 if options.version == 0 and after is None else options.limit
-    if not limit or len(items) <= limit:
+    if not limit:
         return ListPage([stored for _, stored in items], version)
-    page = items[:limit]
+    page = list(itertools.islice(items, limit))
+    if len(page) < limit or next(items, None) is None:
+        return ListPage([stored for _, stored in page], version)
     next_token = _encode_token(ContinueToken(version, *page[-1][0]))
-    remaining = len(items) - limit if selector.selects_all else None
+    remaining = scan.length - limit if selector.selects_all else None
     return ListPage([stored for _, stored in page], version, next_token, remaining)
 
 
