@@ -96,6 +96,11 @@ class ResourceChangeLog:
         self._size = size
         self._changes: list[Change] = []
 
+    @property
+    def newest(self) -> int:
+        """The version of the latest change."""
+        return self._changes[-1].version if self._changes else self.floor
+
     def append(self, change: Change) -> None:
         self._changes.append(change)
         self.bytes += change.size

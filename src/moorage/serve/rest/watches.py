@@ -19,6 +19,7 @@ from moorage.cluster.store import (
     MODIFIED,
     Change,
     ObjectKey,
+    ResourceChangeLog,
     Store,
     StoredObject,
     encode,
@@ -36,6 +37,8 @@ CONNECTION_CHECK_SECONDS = 10.0
 # Changes and bytes per write: few enough to let other requests in, and for a client that does not
 # read to take little memory.
 _MAX_BATCH, _MAX_BATCH_BYTES = 256, 1024 * 1024
+# Changes that are compared with a selector, or a namespace, before others are let in.
+_MAX_SCANNED = 1024
 
 Render = Callable[[StoredObject], bytes]
 """Encodes an object in the format of the client: plain, as a Table, as metadata only."""
@@ -73,14 +76,26 @@ class Watches:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._woken: set[asyncio.Event] = set()
+        # The watches of each log: a change of pods does not wake those of another kind.
+        self._woken: dict[ResourceChangeLog, set[asyncio.Event]] = {}
+        self._woken_for = store.durable_version
+        self._unsubscribe = store.on_durable(self._wake)
         self._closing = False
 
     def close(self) -> None:
         """End all watches, before the server stops."""
         self._closing = True
-        for woken in self._woken:
-            woken.set()
+        self._unsubscribe()
+        for waiting in self._woken.values():
+            for woken in waiting:
+                woken.set()
+
+    def _wake(self) -> None:
+        before, self._woken_for = self._woken_for, self._store.durable_version
+        for log, waiting in self._woken.items():
+            if log.newest > before:
+                for woken in waiting:
+                    woken.set()
 
     async def stream(self, request: web.Request, watch: WatchRequest) -> web.StreamResponse:
         """Stream the changes of a watch until it ends."""
@@ -107,45 +122,52 @@ class Watches:
         """The lines of a watch, many at a time, until it ends."""
         clock, store = asyncio.get_running_loop().time, self._store
         woken = asyncio.Event()
-        self._woken.add(woken)
-        unsubscribe = store.on_durable(woken.set)
+        log = store.log(watch.resource)
+        self._woken.setdefault(log, set()).add(woken)
         try:
             initial, position = _initial_lines(store, watch)
             for chunk in _joined(initial):
                 yield chunk
                 await asyncio.sleep(0)
-            log = store.log(watch.resource)
             ends_at = clock() + watch.timeout_seconds
             bookmark_at = clock() + BOOKMARK_SECONDS
+            last = None  # the version at the end, which changes without a pause do not delay
             while not self._closing:
                 woken.clear()
                 batch = _Batch()
-                durable = store.durable_version
+                if last is None and clock() >= ends_at:
+                    last = store.durable_version
+                durable = store.durable_version if last is None else last
+                start = position
                 while not batch.is_full and (change := log.at(position)) is not None:
-                    if change.version > durable:
+                    if change.version > durable or position - start == _MAX_SCANNED:
                         break
                     position += 1
                     if line := _change_line(watch, change):
                         batch.add(line)
+                is_behind = batch.is_full or position - start == _MAX_SCANNED
                 if batch.lines:
                     yield b"".join(batch.lines)
-                    # Changes often come in bursts: wait a little to send them in one write.
-                    await asyncio.sleep(0 if batch.is_full else BATCH_SECONDS)
-                    continue
                 now = clock()
-                if now >= ends_at or not is_connected():
-                    return
-                if watch.options.bookmarks and now >= bookmark_at:
+                if watch.options.bookmarks and now >= bookmark_at and not is_behind:
                     yield _bookmark(watch, durable)
                     bookmark_at = now + BOOKMARK_SECONDS
+                if position > start:
+                    # Changes often come in bursts: wait a little to send them in one write.
+                    await asyncio.sleep(0 if is_behind else BATCH_SECONDS)
+                    continue
+                if now >= ends_at or not is_connected():
+                    return
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(min(ends_at - now, CONNECTION_CHECK_SECONDS)):
                         await woken.wait()
         except ExpiredError as error:  # The version is too old, or the client is too slow.
             yield watch.error(error)
         finally:
-            unsubscribe()
-            self._woken.discard(woken)
+            waiting = self._woken[log]
+            waiting.discard(woken)
+            if not waiting:
+                del self._woken[log]
 
 
 class _Batch:
