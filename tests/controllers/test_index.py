@@ -56,3 +56,18 @@ def test_an_object_that_was_created_again_has_its_new_uid():
     assert index.by_uid("new") is new
     assert index.drop(new) is new
     assert not index.all("Pod")
+
+
+def test_objects_of_a_namespace():
+    index = ObjectIndex()
+    for name, namespace in (("a", "x"), ("b", "y"), ("c", "x")):
+        obj = pod(name)
+        obj["metadata"]["namespace"] = namespace
+        index.put(obj)
+    assert names(index.all("Pod", "x")) == ["a", "c"]
+    index.put(index.get("Pod", "x", "a") | {"status": {"phase": "Running"}})
+    assert names(index.all("Pod", "x")) == ["c", "a"]
+    index.drop(index.get("Pod", "x", "c"))
+    assert names(index.all("Pod", "x")) == ["a"]
+    assert names(index.all("Pod")) == ["b", "a"]
+    assert index.all("Pod", "z") == []

@@ -108,6 +108,7 @@ class ObjectIndex:
         kind, namespace, _ = key
         yield self._kinds, kind
         if namespace:
+            yield self._kinds, (kind, namespace)
             yield self._namespaces, namespace
         for owner in objects.owners(obj):
             yield self._dependents, owner.get("uid", "")
@@ -128,8 +129,7 @@ class ObjectIndex:
 
     def all(self, kind: str, namespace: str = "") -> list[Object]:
         """All objects of a kind, oldest change first; of one namespace if given."""
-        found = self._members(self._kinds, kind)
-        return [obj for obj in found if objects.namespace(obj) == namespace] if namespace else found
+        return self._members(self._kinds, (kind, namespace) if namespace else kind)
 
     def count(self, kind: str) -> int:
         return len(self._kinds.get(kind, ()))
