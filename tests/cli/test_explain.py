@@ -206,7 +206,7 @@ def test_bad_objects(run, write, pod, content, message):
 EXCLUSIVE = """
 apiVersion: moorage.dev/v1
 kind: NodePool
-metadata: {name: n}
+metadata: {name: node}
 spec: {count: 2, template: {status: {allocatable: {cpu: "4"}}}}
 ---
 apiVersion: apps/v1
