@@ -1,4 +1,6 @@
-"""Control characters are shown, not sent."""
+"""Control characters are shown, not sent; only a terminal that draws gets those that draw."""
+
+import io
 
 import pytest
 
@@ -18,3 +20,26 @@ from moorage import terminal
 )
 def test_visible(text, said):
     assert terminal.visible(text) == said
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+@pytest.mark.parametrize(
+    ("stream", "term", "draws"),
+    [
+        pytest.param(Terminal, "xterm-256color", True, id="a terminal"),
+        pytest.param(Terminal, "dumb", False, id="dumb"),
+        pytest.param(Terminal, "unknown", False, id="unknown"),
+        pytest.param(Terminal, "", False, id="empty"),
+        pytest.param(Terminal, None, False, id="unset"),
+        pytest.param(io.StringIO, "xterm-256color", False, id="a file"),
+    ],
+)
+def test_can_draw(monkeypatch, stream, term, draws):
+    monkeypatch.delenv("TERM", raising=False)
+    if term is not None:
+        monkeypatch.setenv("TERM", term)
+    assert terminal.can_draw(stream()) is draws

@@ -135,19 +135,27 @@ def test_names_with_brackets_are_no_markup(run, write, make_node, make_pod):
 
 
 def test_colour_and_width_are_the_terminal_s(cluster):
-    plain, coloured = (on_a_terminal(cluster, no_color) for no_color in ("1", ""))
+    plain, coloured = (on_a_terminal(cluster, NO_COLOR=no_color) for no_color in ("1", ""))
     assert "\x1b[1;32m" in coloured
     assert "\x1b[1;32m" not in plain
     assert max(map(len, plain_lines(plain))) <= 60
 
 
-def on_a_terminal(cluster, no_color):
+@pytest.mark.parametrize("term", ["dumb", None])
+def test_a_terminal_that_cannot_draw_gets_what_a_file_gets(run, monkeypatch, cluster, term):
+    monkeypatch.setenv("COLUMNS", "60")
+    shown = on_a_terminal(cluster, TERM=term).replace("\r\n", "\n")
+    assert shown == run("explain", "fits", "-f", cluster).stdout
+
+
+def on_a_terminal(cluster, **variables):
     ours, theirs = pty.openpty()
     moorage = [sys.executable, "-c", "from moorage.cli.main import main; main()"]
+    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "60", "NO_COLOR": "", **variables}
     with subprocess.Popen(
         [*moorage, "explain", "fits", "-f", str(cluster)],
         stdout=theirs,
-        env={**os.environ, "TERM": "xterm", "COLUMNS": "60", "NO_COLOR": no_color},
+        env={name: value for name, value in environment.items() if value is not None},
     ):
         os.close(theirs)
         text = b""

@@ -158,6 +158,18 @@ def test_closed_standard_output(cluster, arguments):
     assert ran.stderr == "moorage: standard output: Bad file descriptor\n"
 
 
+def test_closed_standard_error(cluster):
+    command = f"{shlex.join(MOORAGE)} simulate -f cluster.yaml"
+    whole, without = (
+        subprocess.run(
+            command + more, shell=True, capture_output=True, check=False, cwd=cluster.parent
+        )
+        for more in ("", " 2>&-")
+    )
+    assert without.stdout == whole.stdout
+    assert without.returncode == whole.returncode == 0
+
+
 FULL = Path("/dev/full")
 needs_full = pytest.mark.skipif(not FULL.is_char_device(), reason="there is no device always full")
 

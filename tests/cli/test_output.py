@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from moorage.cli import output, progress
-from moorage.cli.progress import ProgressBar
+from moorage.cli.progress import ProgressBar, StatusLine
 
 
 @pytest.mark.parametrize(
@@ -32,19 +32,25 @@ class Terminal(io.StringIO):
 
 
 @pytest.mark.parametrize(
-    ("stream", "delay_seconds", "appears"),
+    ("stream", "term", "delay_seconds", "appears"),
     [
-        pytest.param(Terminal, 0, True, id="a terminal"),
-        pytest.param(Terminal, 60, False, id="work that is done in a moment"),
-        pytest.param(io.StringIO, 0, False, id="a file"),
+        pytest.param(Terminal, "xterm", 0, True, id="a terminal"),
+        pytest.param(Terminal, "dumb", 0, False, id="a terminal that cannot draw"),
+        pytest.param(Terminal, "xterm", 60, False, id="work that is done in a moment"),
+        pytest.param(io.StringIO, "xterm", 0, False, id="a file"),
     ],
 )
-def test_progress(monkeypatch, stream, delay_seconds, appears):
+@pytest.mark.parametrize("kind", [ProgressBar, StatusLine])
+def test_progress(monkeypatch, stream, term, delay_seconds, appears, kind):
     written = stream()
     monkeypatch.setattr(sys, "stderr", written)
     monkeypatch.setattr(progress, "DELAY_SECONDS", delay_seconds)
-    monkeypatch.setenv("TERM", "xterm")
-    with ProgressBar("scheduling") as bar:
-        bar.update(1, 3)
-        bar.update(3, 3)
+    monkeypatch.setenv("TERM", term)
+    with kind("scheduling") as display:
+        for number in (1, 3):
+            if kind is ProgressBar:
+                display.update(number, 3)
+            else:
+                display.say(f"{number}/3")
     assert ("3/3" in written.getvalue()) is appears
+    assert bool(written.getvalue()) is appears

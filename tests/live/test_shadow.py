@@ -88,16 +88,30 @@ def test_another_configuration_against_real_traffic(world):
     assert "NodeResourcesFit" in text
 
 
-def test_a_table_on_a_terminal(world):
+@pytest.mark.parametrize(
+    ("term", "figures", "draws"),
+    [
+        pytest.param("xterm-256color", b"time to decide", True, id="a table"),
+        pytest.param("dumb", b"compared 0: ", False, id="lines where nothing can be drawn"),
+        pytest.param(None, b"compared 0: ", False, id="lines where nothing is known"),
+    ],
+)
+def test_figures_on_a_terminal(world, term, figures, draws):
     world.create_node("node-0")
+    environment = {**os.environ, "TERM": term}
+    if term is None:
+        del environment["TERM"]
     ours, theirs = pty.openpty()
     command = [BIN / "moorage", "run", "--shadow", "--kubeconfig", world.kubeconfig()]
     process = subprocess.Popen(
-        [*command, "--secure-port=0"], stdout=theirs, stderr=subprocess.DEVNULL, close_fds=True
+        [*command, "--secure-port=0"],
+        stdout=theirs,
+        stderr=subprocess.DEVNULL,
+        env=environment,
     )
     os.close(theirs)
     shown = b""
-    while b"time to decide" not in shown:
+    while figures not in shown:
         shown += os.read(ours, 4096)
     process.send_signal(signal.SIGINT)
     with contextlib.suppress(OSError):  # The other side is closed.
@@ -105,7 +119,8 @@ def test_a_table_on_a_terminal(world):
             shown += chunk
     os.close(ours)
     assert process.wait(60) == 0
-    assert b"0 pods compared, 0 pending" in shown
+    assert (b"\x1b[" in shown) is draws
+    assert (b"0 pods compared, 0 pending" in shown) is draws
     assert b"No pod was bound by the other scheduler meanwhile." in shown
 
 

@@ -84,6 +84,8 @@ def main() -> None:
     if sys.stdout is None:
         # Take the descriptor, so that no other file gets it; writing to it fails.
         sys.stdout = os.fdopen(os.open(os.devnull, os.O_RDONLY), "w")
+    if sys.stderr is None:  # Warnings and progress are lost then (`2>&-`), the output is not.
+        sys.stderr = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
     try:
         code = moorage(standalone_mode=False)
         sys.stdout.flush()

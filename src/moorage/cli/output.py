@@ -1,8 +1,8 @@
 """Output for people: a console, and tables that fit it.
 
-Colour appears on a terminal only, and not where NO_COLOR is set. Text from manifests is never
-interpreted as markup, and control characters in it are shown, not sent. Without a terminal, lines
-fit 100 columns and have no trailing blanks.
+Colour appears on a terminal that can draw, and not where NO_COLOR is set. Text from manifests is
+never interpreted as markup, and control characters in it are shown, not sent. Without a terminal,
+lines fit 100 columns and have no trailing blanks.
 """
 
 import os
@@ -73,7 +73,14 @@ class ConsolePage:
     """Prints texts and tables in order, with an empty line before each section."""
 
     def __init__(self) -> None:
-        self.console = _Console(width=_width(), markup=False, highlight=False, emoji=False)
+        is_plain = sys.stdout.isatty() and not terminal.can_draw(sys.stdout)
+        self.console = _Console(
+            width=_width(),
+            force_terminal=False if is_plain else None,  # None: rich decides.
+            markup=False,
+            highlight=False,
+            emoji=False,
+        )
         self.console.push_render_hook(_VisibleHook())
         self._is_fresh = True
 

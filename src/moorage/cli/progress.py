@@ -1,9 +1,10 @@
-"""A progress bar for work that takes longer than a moment; on a terminal only."""
+"""A progress bar for work that takes longer than a moment, on a terminal that can draw it."""
 
 import sys
 import time
 from typing import TYPE_CHECKING, Self
 
+from moorage import terminal
 from moorage.cli import plugin_output
 
 if TYPE_CHECKING:
@@ -14,7 +15,7 @@ DELAY_SECONDS = 1.0
 
 
 class _Display:
-    """Something on standard error that leaves nothing behind; nothing if that is no terminal.
+    """Something on standard error that leaves nothing behind; nothing if that cannot draw.
 
     Meanwhile plugins may run: what they print goes to standard error, too.
     """
@@ -23,7 +24,7 @@ class _Display:
 
     def __init__(self, what: str) -> None:
         self._what = what
-        self._is_terminal = sys.stderr.isatty()
+        self._can_draw = terminal.can_draw(sys.stderr)
         self._started_at = time.monotonic()
 
     @property
@@ -52,7 +53,7 @@ class ProgressBar(_Display):
 
     def update(self, done: int, total: int) -> None:
         """Say how far the work has come."""
-        if not self._is_terminal or not self._is_due:
+        if not self._can_draw or not self._is_due:
             return
         if self._shown is None:
             self._shown = _bar()
@@ -92,7 +93,7 @@ class StatusLine(_Display):
 
     def say_at_once(self, detail: str) -> None:
         """Say it without the delay, because the work is known to take long."""
-        if not self._is_terminal:
+        if not self._can_draw:
             return
         if self._shown is None:
             from rich.console import Console

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from moorage import terminal
 from moorage.cli import options
 from moorage.errors import InputError
 
@@ -56,7 +57,7 @@ class ShadowOptions:
             import asyncio
 
             async with inner(live):
-                show = _show_table if sys.stdout.isatty() else _print_lines
+                show = _show_table if terminal.can_draw(sys.stdout) else _print_lines
                 task = asyncio.create_task(show(tally))
                 try:
                     yield
