@@ -10,6 +10,8 @@ EXAMPLES ?= 1000
 MINUTES ?= 30
 SCALE ?= 1
 FIRST ?= 0
+# For tests that take as long as the command says.
+HOURS := --timeout 7200 -o faulthandler_timeout=14400
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test browser kubectl check fmt parity sim storms campaign same histories bugs mutants properties tables roles soak bench load docs pictures
@@ -65,7 +67,7 @@ same: .venv/.ready ## Compare decisions with another commit's on random simulati
 	$(BIN)/python tools/same_decisions.py --base $(BASE) --seeds $(SEEDS)
 
 properties: .venv/.ready ## Run the property tests with many examples: make properties EXAMPLES=1000
-	MOORAGE_EXAMPLES=$(EXAMPLES) $(BIN)/pytest -n 2 tests/properties tests/api tests/planning tests/serve/rest
+	MOORAGE_EXAMPLES=$(EXAMPLES) $(BIN)/pytest -n 2 $(HOURS) tests/properties tests/api tests/planning tests/serve/rest
 
 tables: .venv/.ready ## Write the tables of states and transitions into docs/architecture.md
 	UPDATE_DOCS=1 $(BIN)/pytest -q tests/core/test_transitions.py
@@ -82,7 +84,7 @@ bench: .venv/.ready ## Measure pods per second: make bench SHAPES="basic taints"
 	$(BIN)/moorage bench $(if $(BASE),--compare $(BASE)) $(SHAPES)
 
 load: .venv/.ready ## Create 1,000 nodes and 5,000 pods in `moorage serve` over HTTP
-	MOORAGE_LOAD=full $(BIN)/pytest -s tests/serve/live/test_load.py
+	MOORAGE_LOAD=full $(BIN)/pytest -s $(HOURS) tests/serve/live/test_load.py
 
 docs: .venv/.docs-ready browser ## Build the documentation into site/, and open every page in Chromium
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict

@@ -1,4 +1,5 @@
-"""What holds for every test: how much Hypothesis tries, and a heap that is quickly looked through.
+"""What holds for every test: its time limit, how much Hypothesis tries, and a heap that is quickly
+looked through.
 
 MOORAGE_EXAMPLES=1000 tries that many examples of every property; some take a fraction of it. A
 busy machine is no reason to fail, so that no example has a deadline and none is called too slow.
@@ -6,8 +7,12 @@ busy machine is no reason to fail, so that no example has a deadline and none is
 
 import gc
 import os
+import signal
+import time
 
+import psutil
 import pytest
+import pytest_timeout
 from hypothesis import HealthCheck, settings
 
 from moorage.core.journal import Journal
@@ -19,6 +24,49 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("moorage")
+
+
+# A test that takes longer than the `timeout` of pyproject.toml fails by an exception in the main
+# thread. An event loop may catch it, and a fixture may hang next, so that it is raised again; a
+# test that has not ended after the last time takes its process with it.
+RAISED_EVERY_SECONDS = 2
+MOST_RAISED = 30
+LIMIT, STARTED_AT = pytest.StashKey(), pytest.StashKey()
+CLOCKS_DIFFER_SECONDS = 1.0  # The kernel's start of a process, and the clock.
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_timeout_set_timer(item, settings):
+    item.stash[LIMIT] = settings
+    started_at = item.stash.setdefault(STARTED_AT, time.time())  # noqa: TID251 of the test
+    result = yield
+    fail = signal.getsignal(signal.SIGALRM)
+    raised = 0
+
+    def end(number, frame):
+        nonlocal raised
+        if not pytest_timeout.is_debugging():
+            raised += 1
+            if raised > MOST_RAISED:
+                pytest_timeout.timeout_timer(item, settings)
+            # What waits for a process of this test goes on.
+            for each in psutil.Process().children(recursive=True):
+                if each.create_time() > started_at - CLOCKS_DIFFER_SECONDS:
+                    each.kill()
+            signal.setitimer(signal.ITIMER_REAL, RAISED_EVERY_SECONDS)
+        fail(number, frame)
+
+    signal.signal(signal.SIGALRM, end)
+    return result
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item):
+    # The limit of a test ends when the test fails; its fixtures may hang, too.
+    if LIMIT in item.stash and not signal.getitimer(signal.ITIMER_REAL)[0]:
+        item.ihook.pytest_timeout_set_timer(item=item, settings=item.stash[LIMIT])
+    yield
+    refreeze()
 
 
 thaw = gc.unfreeze
@@ -40,8 +88,7 @@ def pytest_collection_finish():
     gc.unfreeze = unfreeze
 
 
-@pytest.hookimpl(trylast=True)
-def pytest_runtest_teardown():
+def refreeze():
     global has_thawed
     if has_thawed:
         gc.freeze()
