@@ -114,9 +114,11 @@ class Campaign:
         if not tasks:
             return
         self.file.parent.mkdir(parents=True, exist_ok=True)
+        # A fork would inherit locks that threads hold, and might wait for them for ever.
+        processes = multiprocessing.get_context("spawn")
         with (
             self.file.open("a") as file,
-            multiprocessing.Pool(jobs, prepare, maxtasksperchild=SEEDS_PER_PROCESS) as pool,
+            processes.Pool(jobs, prepare, maxtasksperchild=SEEDS_PER_PROCESS) as pool,
         ):
             for result in pool.imap_unordered(run_seed, tasks):
                 self.results[result.family, result.seed] = result
