@@ -251,3 +251,67 @@ def test_simulate_refuses_a_misspelt_command(run):
     assert run("simulate", "nowhere.yaml").stderr == (
         "moorage: nowhere.yaml: no such file or folder\n"
     )
+
+
+ROLLOUT = """
+apiVersion: argoproj.io/v1alpha1
+kind: Rollout
+metadata: {name: web, namespace: shop}
+spec:
+  replicas: 5
+  template: {spec: {containers: [{name: c, image: x}]}}
+"""
+COMMANDS = (("simulate", "-f"), ("explain", "-f"), ("simulate", "compact", "-f"))
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_workloads_of_other_controllers_are_named(run, write, cluster, command):
+    path = write("r.yaml", ROLLOUT)
+    got = run(*command, cluster, "-f", path, "-o", "json")
+    warning = (
+        "Rollout (argoproj.io/v1alpha1) is not read, so its pods are missing: shop/web (5 pods)"
+    )
+    assert got.stderr.count(f"moorage: warning: {warning}\n") == 1
+    document = json.loads(got.stdout)
+    assert document["warnings"] == [warning]
+    [found] = document["unreadWorkloads"]
+    assert (found["kind"], found["namespace"], found["name"]) == ("Rollout", "shop", "web")
+    assert found["pods"] == 5
+
+
+def test_a_workload_of_another_controller_with_its_pods(run, write, cluster, make_pod):
+    owner = {"apiVersion": "argoproj.io/v1alpha1", "kind": "Rollout", "name": "web", "uid": "u"}
+    pod = make_pod("web-1")
+    pod["metadata"] |= {"namespace": "shop", "ownerReferences": [owner | {"controller": True}]}
+    files = write("r.yaml", ROLLOUT), write("p.yaml", pod)
+    got = run("simulate", cluster, *files)
+    assert "Rollout (" not in got.stderr
+    assert "1 argoproj.io/v1alpha1 Rollout" in got.stdout
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_scenario_is_no_object(run, cluster, write, command):
+    text = "apiVersion: moorage.dev/v1\nkind: Scenario\nmetadata: {name: day}\n"
+    got = run(*command, cluster, "-f", write("day.yaml", text))
+    assert got.exit_code == 2
+    assert got.stderr.endswith(
+        "day.yaml, document 1, Scenario default/day: is no object of a cluster; run it with "
+        "`moorage simulate scenario FILE`\n"
+    )
+
+
+EXTENDED = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+extenders: [{urlPrefix: "http://localhost:1/x", filterVerb: filter}]
+"""
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_extenders_that_are_not_called(run, write, cluster, command):
+    got = run(*command, cluster, "--config", write("e.yaml", EXTENDED), "-o", "json")
+    warning = (
+        "1 extender of the configuration is not called: http://localhost:1/x; only `run` calls them"
+    )
+    assert got.stderr == f"moorage: warning: {warning}\n"
+    assert json.loads(got.stdout)["warnings"] == [warning]

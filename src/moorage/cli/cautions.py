@@ -13,7 +13,9 @@ from moorage.api.policy import PriorityClass, ResourceQuota, RuntimeClass
 from moorage.api.workloads import CronJob, PodTemplateSpec
 
 if TYPE_CHECKING:
+    from moorage.api.config import SchedulerConfiguration
     from moorage.api.manifests import Manifest
+    from moorage.api.manifests.unread_workloads import UnreadWorkload
     from moorage.api.meta import KubeObject
 
 # What the objects of a kind would change, if they were applied.
@@ -36,6 +38,41 @@ def not_applied(manifest: "Manifest") -> Iterator[str]:
     for kind, count in found:
         objects = "1 object" if count == 1 else f"{count:,} objects"
         yield f"{kind} ({objects}) is not applied: {NOT_APPLIED[kind]}"
+
+
+def not_called(config: "SchedulerConfiguration") -> Iterator[str]:
+    """Extenders, which only `moorage run` calls."""
+    if config.extenders:
+        urls = ", ".join(each.url_prefix for each in config.extenders)
+        are = "is" if len(config.extenders) == 1 else "are"
+        extenders = texts.count(len(config.extenders), "extender")
+        yield f"{extenders} of the configuration {are} not called: {urls}; only `run` calls them"
+
+
+def without_children(
+    unread: "Iterable[UnreadWorkload]", objects: "Iterable[KubeObject]"
+) -> "list[UnreadWorkload]":
+    """Workloads of kinds that are not read, except those whose pods, or sets, are in the input."""
+    owners = {
+        (owner.kind, obj.namespace or "default", owner.name)
+        for obj in objects
+        if (owner := obj.controller) is not None
+    }
+    return [each for each in unread if (each.kind, each.namespace, each.name) not in owners]
+
+
+def without_pods(unread: "Iterable[UnreadWorkload]") -> Iterator[str]:
+    """A line per kind whose objects make pods that the answer does not have."""
+    by_kind: dict[tuple[str, str], list[UnreadWorkload]] = {}
+    for each in unread:
+        by_kind.setdefault((each.kind, each.api_version), []).append(each)
+    for (kind, version), found in by_kind.items():
+        names = [
+            f"{each.namespace}/{each.name}"
+            + ("" if each.pods is None else f" ({texts.count(each.pods, 'pod')})")
+            for each in found
+        ]
+        yield f"{kind} ({version}) is not read, so its pods are missing: {texts.listed(names, 120)}"
 
 
 def not_counted(manifest: "Manifest") -> Iterator[str]:

@@ -7,9 +7,18 @@ import click
 
 from moorage import terminal
 
+# Where `inputs` keeps the warnings about what was read, and workloads whose pods are missing.
+WARNINGS = "moorage.warnings"
+UNREAD = "moorage.unread"
+
 
 def write(plain: dict[str, Any], output: str) -> None:
-    """Print a document as `json` or `yaml`."""
+    """Print a document as `json` or `yaml`, with the warnings that standard error has."""
+    meta = click.get_current_context().meta
+    if unread := meta.get(UNREAD):
+        plain = {**plain, "unreadWorkloads": [each.to_dict() for each in unread]}
+    if warnings := meta.get(WARNINGS):
+        plain = {**plain, "warnings": warnings}
     click.echo(as_yaml(plain) if output == "yaml" else as_json(plain), nl=False)
 
 

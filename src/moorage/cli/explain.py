@@ -76,6 +76,7 @@ def explain(
     if refused:  # The question is about what is missing, not about pods that run.
         pods = [each for each in pods if not each.node_name]
     config, assumed = _configuration(config_file, live, pods, run.pods)
+    config = inputs.configuration(config)
     run = run.with_config(config)
     if len(pods) == 1 and not refused:
         _explain_one(run, pods[0], live, assumed, manifest, output, show_all=show_all)

@@ -8,19 +8,22 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from moorage import garbage, terminal
-from moorage.cli import options
+from moorage.cli import documents, options
 from moorage.cli.progress import StatusLine
 from moorage.errors import InputError, ManifestError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from moorage.api.config import SchedulerConfiguration, Source
     from moorage.api.manifests import Manifest, Validate
     from moorage.api.meta import KubeObject
     from moorage.api.pod import Pod
     from moorage.live.connection import Connection
     from moorage.scenarios.plan import ScenarioPlan
 
+# What was printed about the input, so that nothing is printed twice.
+REMARKS = "moorage.remarks"
 # Reading so much takes longer than a second.
 LARGE_BYTES = 10_000_000
 FETCH_SECONDS = 30
@@ -57,7 +60,7 @@ def cluster(paths: "Iterable[str]") -> "Manifest":
     return found
 
 
-def documents(paths: "Iterable[str]") -> "list[tuple[str, dict[str, Any]]]":
+def plain_documents(paths: "Iterable[str]") -> "list[tuple[str, dict[str, Any]]]":
     """The same as plain data of all kinds, for `serve`."""
     from moorage.api import manifests
     from moorage.expansion import node_defaults
@@ -77,10 +80,42 @@ def validate() -> "Validate":
 
 def remark(manifest: "Manifest | ScenarioPlan") -> None:
     """Print the warnings and notes about what was read."""
-    for text in manifest.warnings:
-        click.echo(f"moorage: warning: {terminal.visible(' '.join(text.split()))}", err=True)
-    for text in manifest.notes:
-        click.echo(f"moorage: note: {terminal.visible(' '.join(text.split()))}", err=True)
+    from moorage.cli import cautions
+
+    warn(manifest.warnings)
+    if manifest.unread_workloads:
+        objects = getattr(manifest, "everything", manifest.objects)
+        unread = cautions.without_children(manifest.unread_workloads, objects)
+        click.get_current_context().meta.setdefault(documents.UNREAD, []).extend(unread)
+        warn(cautions.without_pods(unread))
+    _remark("note", manifest.notes)
+
+
+def warn(warnings: "Iterable[str]") -> None:
+    """Print warnings, and keep them for the JSON document."""
+    kept = click.get_current_context().meta.setdefault(documents.WARNINGS, [])
+    kept += _remark("warning", warnings)
+
+
+def _remark(what: str, texts: "Iterable[str]") -> list[str]:
+    """Print texts to standard error, each once; returns those that are new."""
+    said = click.get_current_context().meta.setdefault(REMARKS, {})
+    lines = dict.fromkeys(terminal.visible(" ".join(text.split())) for text in texts)
+    new = [line for line in lines if (what, line) not in said]
+    for line in new:
+        click.echo(f"moorage: {what}: {line}", err=True)
+        said[what, line] = None
+    return new
+
+
+def configuration(source: "Source") -> "SchedulerConfiguration":
+    """The scheduler's configuration of a question; a warning says what of it has no effect."""
+    from moorage.api import config
+    from moorage.cli import cautions
+
+    found = config.load(source)
+    warn(cautions.not_called(found))
+    return found
 
 
 def fetch(url: str) -> bytes:

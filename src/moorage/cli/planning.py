@@ -132,7 +132,7 @@ def capacity(
     with ProgressBar("placing") as progress:
         answer = ask(
             objects,
-            config=config_file,
+            config=inputs.configuration(config_file),
             seed=seed,
             pool_label=pool_label,
             most=most,
@@ -184,7 +184,7 @@ def drain(
             manifest.everything,
             nodes,
             selector,
-            config_file,
+            inputs.configuration(config_file),
             seed=seed,
             on_progress=progress.update,
         )
@@ -249,7 +249,7 @@ def add_nodes(
         answer = answer_add_nodes(
             manifest.everything,
             candidates,
-            config_file,
+            inputs.configuration(config_file),
             seed=seed,
             prices=price_list,
             most_tries=most_tries,
@@ -325,8 +325,8 @@ def what_if(
     answer = answer_what_if(
         manifest.everything,
         given,
-        config_file,
-        new_config=new_config,
+        inputs.configuration(config_file),
+        new_config=None if new_config is None else inputs.configuration(new_config),
         prices=price_list,
         seed=seed,
     )
@@ -376,7 +376,7 @@ def compact(
     with ProgressBar("compacting") as progress:
         answer = answer_compact(
             manifest.everything,
-            config_file,
+            inputs.configuration(config_file),
             seeds=range(seeds),
             allowed_share=allow_pending / 100,
             each=partial(processes.each, workers=workers, on_progress=progress.update),
@@ -425,7 +425,7 @@ def compare(
             "file.py:Class"
         )
     names = (DEFAULT, *configs) if len(set(configs)) == 1 else configs
-    sources = {name: _source(name) for name in names}
+    sources = {name: inputs.configuration(_source(name)) for name in names}
     manifest = inputs.cluster(paths)
     with ProgressBar("comparing") as progress:
         answer = answer_compare(
@@ -473,7 +473,7 @@ def replay(
         same = answer_replay(recorded)
         _print(same, output)
         context.exit(0 if same.is_same else NO)
-    _print(rerun(recorded, config_file), output, show_all=show_all)
+    _print(rerun(recorded, inputs.configuration(config_file)), output, show_all=show_all)
 
 
 class _Answer(Protocol):

@@ -97,7 +97,6 @@ def serve(
     It runs in one process and is meant for learning and tests: no containers are started. A
     kubeconfig is written, with which kubectl and other clients connect. Ctrl-C stops it.
     """
-    from moorage.api import config as configurations
     from moorage.live import start
     from moorage.serve import access, server
 
@@ -106,8 +105,8 @@ def serve(
         return
     if annotate_results and no_scheduler:
         raise InputError("--annotate-results: needs the scheduler; omit --no-scheduler")
-    found = inputs.documents(paths)
-    configuration = None if no_scheduler else configurations.load(config_file)
+    found = inputs.plain_documents(paths)
+    configuration = None if no_scheduler else inputs.configuration(config_file)
     folder = None if data_dir is None else Path(data_dir)
     default_out = Path("moorage.kubeconfig") if folder is None else folder / "kubeconfig"
     options = server.ServeOptions(

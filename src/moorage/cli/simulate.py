@@ -18,6 +18,7 @@ from moorage.cli.sweeps import SweepOptions
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from moorage.api.config import SchedulerConfiguration
     from moorage.explaining import Explanation
     from moorage.planning.prices import ClusterCost
     from moorage.scenarios.plan import ScenarioPlan
@@ -129,12 +130,12 @@ def simulate(
     from moorage import Simulation
 
     sweep.check(record=record_file, profile=shows_profile, **report.given, **prices.given)
+    config = inputs.configuration(config_file)
     manifest = inputs.cluster(paths)
     if sweep.parameters:
-        from moorage.api import config
         from moorage.sweeping.run import SweepRun
 
-        task = SweepRun(tuple(manifest.everything), config.load(config_file), seed, until)
+        task = SweepRun(tuple(manifest.everything), config, seed, until)
         has_pending = _sweep(task, sweep, output, manifest.skipped, show_all=show_all)
         context.exit(STILL_PENDING if fail_on_pending and has_pending else 0)
     price_list = prices.load()
@@ -143,7 +144,7 @@ def simulate(
     with ProgressBar("scheduling") as progress:
         simulation = Simulation(
             manifest,
-            config_file,
+            config,
             seed,
             trace=record_file is not None,
             on_progress=progress.update,
@@ -156,8 +157,8 @@ def simulate(
     _record(record_file, simulation)
     result = simulation.result
     cost = price_options.cost(price_list, simulation)
-    report.write(simulation, result, cost, title=", ".join(paths), seed=seed, config=config_file)
-    explained = report.answers(simulation, config_file)
+    report.write(simulation, result, cost, title=", ".join(paths), seed=seed, config=config)
+    explained = report.answers(simulation, config)
     if output == "table":
         from moorage.cli import result_tables
 
@@ -233,26 +234,24 @@ def scenario(
     sweep.check(record=record_file, **report.given, **prices.given)
     plan = reading.load(file, inputs.validate())
     inputs.remark(plan)
+    config = inputs.configuration(config_file)
     used_seed = plan.seed if seed is None else seed
     if sweep.parameters:
         from dataclasses import replace
 
-        from moorage.api import config
         from moorage.sweeping.run import SweepRun
 
         # The objects move from the plan to the run, so that parameters can change them.
         given = inputs.cluster(paths).everything if paths else []
         task = SweepRun(
             (*given, *plan.objects),
-            config.load(config_file),
+            config,
             used_seed,
             plan=replace(plan, objects=()),
         )
         has_pending = _sweep(task, sweep, output, Counter(), show_all=True)
     else:
-        has_pending = _play(
-            plan, paths, config_file, used_seed, output, report, prices, record_file
-        )
+        has_pending = _play(plan, paths, config, used_seed, output, report, prices, record_file)
     context.exit(STILL_PENDING if fail_on_pending and has_pending else 0)
 
 
@@ -312,13 +311,14 @@ def trace(
         plan = openb.load(pods_file, nodes_file, seed=seed)
     else:
         plan = google.load(pods_file, nodes_file, seed=seed, cpu=largest_cpu, memory=largest_memory)
-    _play(plan, paths, config_file, seed, output, report, prices)
+    config = inputs.configuration(config_file)
+    _play(plan, paths, config, seed, output, report, prices)
 
 
 def _play(
     plan: "ScenarioPlan",
     paths: tuple[str, ...],
-    config_file: str | None,
+    config: "SchedulerConfiguration",
     seed: int,
     output: str,
     report: ReportOptions,
@@ -332,15 +332,15 @@ def _play(
     objects = inputs.cluster(paths).everything if paths else []
     price_list = prices.load()
     with ProgressBar("simulating") as progress:
-        playing = Play(plan, objects, config_file, seed, trace=record_file is not None)
+        playing = Play(plan, objects, config, seed, trace=record_file is not None)
         price_options.cost(price_list, playing.simulation)  # As in `simulate`.
         meter = None if price_list is None else CostMeter(playing.simulation, price_list)
         simulation = playing.run(progress.update)
     _record(record_file, simulation)
     result = simulation.result
     cost = price_options.cost(price_list, simulation, meter)
-    report.write(simulation, result, cost, title=plan.name, seed=seed, config=config_file)
-    explained = report.answers(simulation, config_file)
+    report.write(simulation, result, cost, title=plan.name, seed=seed, config=config)
+    explained = report.answers(simulation, config)
     if output == "table":
         from moorage.cli import result_tables
 

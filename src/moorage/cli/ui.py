@@ -76,7 +76,11 @@ def ui(
         ):
             given += [] if value is None else [option, value]
         snapshot = ClusterSnapshot(
-            manifest.everything, config_file, title=title, options=given, prices=prices.load()
+            manifest.everything,
+            inputs.configuration(config_file),
+            title=title,
+            options=given,
+            prices=prices.load(),
         )
         if not snapshot.rows:
             raise InputError("the cluster is empty: there is no Node among the objects given")

@@ -10,6 +10,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from moorage.api.manifests.unread_workloads import UnreadWorkload
 from moorage.api.meta import KubeObject
 from moorage.api.node import NodePool
 from moorage.api.pod import Pod
@@ -186,6 +187,8 @@ class ScenarioPlan:
     sample_seconds: float | None = None
     # About the file: what is suspicious and was accepted, and what was assumed.
     warnings: tuple[str, ...] = ()
+    # Objects of other kinds that make pods, which are missing.
+    unread_workloads: tuple[UnreadWorkload, ...] = ()
     notes: tuple[str, ...] = ()
 
     @classmethod

@@ -12,6 +12,7 @@ from typing import Any
 from moorage.api import manifests, selectors
 from moorage.api.config import durations
 from moorage.api.manifests import strict
+from moorage.api.manifests.reading import SCENARIO
 from moorage.api.meta import KubeObject, ObjectMeta
 from moorage.api.node import NodePool, NodePoolSpec
 from moorage.api.pod import Pod
@@ -43,7 +44,7 @@ from moorage.scenarios.wire import (
     Scenario,
 )
 
-API_VERSION, KIND = "moorage.dev/v1", "Scenario"
+API_VERSION, KIND = SCENARIO
 DISTRIBUTIONS = ("poisson", "constant")
 # The names of actions in a file, and their fields in EventSpec.
 ACTIONS = {name: name for name in ("scale", "drain", "fail", "addNodes", "create", "apply")}
@@ -113,7 +114,9 @@ def plan(
 ) -> ScenarioPlan:
     """The plan of a scenario given as a dict, and the objects that exist at the start."""
     scenario = manifests.decode(document, Scenario, where)
-    return _Reader(where, scenario).plan(manifests.read(objects or ()).everything)
+    read = manifests.read(objects or ())
+    made = _Reader(where, scenario).plan(read.everything)
+    return replace(made, unread_workloads=tuple(read.unread_workloads))
 
 
 def _is_scenario(document: object) -> bool:

@@ -12,12 +12,13 @@ from msgspec import UNSET, Raw, structs
 
 from moorage.api import kinds
 from moorage.api.kinds import READ, WORKLOADS, Kind
-from moorage.api.manifests import errors, strict, unread_fields
+from moorage.api.manifests import errors, strict, unread_fields, unread_workloads
 from moorage.api.manifests.checks import DocumentChecks, Findings
 from moorage.api.manifests.errors import Origin
 from moorage.api.manifests.json_parts import HEADER, Entry, JsonList
 from moorage.api.manifests.shared_parts import SharedParts
 from moorage.api.manifests.unread_fields import ROLLED_OUT
+from moorage.api.manifests.unread_workloads import UnreadWorkload
 from moorage.api.meta import KubeObject
 from moorage.api.validation import guards
 from moorage.errors import ManifestError
@@ -45,6 +46,11 @@ def _of_kind(raw: Raw, known: Kind, api_version: str, kind: str) -> KubeObject |
     return obj if is_same else None
 
 
+# A file that describes what happens to a cluster.
+SCENARIO = ("moorage.dev/v1", "Scenario")
+NOT_AN_OBJECT = "is no object of a cluster; run it with `moorage simulate scenario FILE`"
+
+
 @dataclass(slots=True)
 class Manifest:
     """The objects that were read, in order, and how many of other kinds were skipped.
@@ -56,6 +62,8 @@ class Manifest:
     objects: list[KubeObject] = field(default_factory=list)
     workloads: list[KubeObject] = field(default_factory=list)
     skipped: Counter[str] = field(default_factory=Counter)
+    # Those of them that make pods.
+    unread_workloads: list[UnreadWorkload] = field(default_factory=list)
     # What is suspicious and was accepted; what was left out, and why.
     warnings: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -82,6 +90,8 @@ class DocumentReader:
     of Kubernetes' rules are problems. With `ignore` neither is looked for, except for values that
     would change decisions silently.
     """
+
+    skips_scenarios = False
 
     def __init__(self, validate: Validate = "ignore") -> None:
         self.manifest = Manifest()
@@ -245,8 +255,12 @@ class DocumentReader:
         if kinds.is_outdated(api_version, kind):
             problem = f"{api_version} is not read; write {READ[kind].api_version}"
             raise ManifestError(f"{origin}, {subject}, apiVersion: {problem}")
+        if (api_version, kind) == SCENARIO and not self.skips_scenarios:
+            raise ManifestError(f"{origin}, {subject}: {NOT_AN_OBJECT}")
         if not kind.endswith("List"):  # A list without items is empty.
             self.manifest.skipped[f"{api_version} {kind}"] += 1
+            if (found := unread_workloads.find(api_version, kind, document)) is not None:
+                self.manifest.unread_workloads.append(found)
 
     def add(self, origin: Origin, obj: KubeObject, kind: Kind) -> None:
         """Validate an object and add it to the manifest."""
@@ -290,6 +304,8 @@ class DocumentReader:
 
 class WholeDocumentReader(DocumentReader):
     """Keeps whole documents of all kinds, with their origins: for the store of `serve`."""
+
+    skips_scenarios = True  # The objects beside one are the cluster that it begins with.
 
     def __init__(self, validate: Validate = "ignore") -> None:
         super().__init__(validate)
