@@ -84,13 +84,19 @@ def ask(run, files):
         pytest.param(
             ("what-if", "-f", "cluster", "--remove", "a", "--add", "b:1"),
             0,
-            "With these changes: 1 moved.",
+            "With these changes: 1 more node, 1 node removed, 1 moved.",
             id="what-if",
+        ),
+        pytest.param(
+            ("what-if", "-f", "cluster", "--add", "a:2"),
+            0,
+            "With these changes: 2 more nodes, no other difference.",
+            id="what-if: only nodes",
         ),
         pytest.param(
             ("what-if", "-f", "cluster", "--remove", "a", "--remove", "b", "--fail-on-pending"),
             1,
-            "With these changes: 1 pending.",
+            "With these changes: 2 nodes removed, 1 pending.",
             id="what-if: no node left",
         ),
         pytest.param(

@@ -125,6 +125,17 @@ def test_pods_of_the_node_stay_and_pods_without_owner_are_lost():
     assert moves(got) == {"w0": "b"}
 
 
+@pytest.mark.parametrize("spare", [1000, 0], ids=["room elsewhere", "no room"])
+def test_a_pending_pod_is_placed_elsewhere(spare):
+    """It has no controller, and two budgets select it; but it never ran, so nothing is evicted."""
+    bare = pod("bare", 1000, labels=WEB)
+    limits = [budget(name, WEB, minAvailable=1) for name in ("one", "two")]
+    got = drain([node("a", 9000), node("b", spare), bare, *limits], ["a"])
+    [move] = got.moves
+    assert (move.pod, move.source, move.to) == ("default/bare", "a", "b" if spare else "")
+    assert (got.lost, got.blocked, got.is_clean) == ((), (), bool(spare))
+
+
 def test_preempted_pods_are_recreated():
     objects = [
         node("a"),

@@ -175,3 +175,31 @@ def test_the_cost_per_hour(changes, before, after):
 def test_prices_of_no_node():
     with pytest.raises(InputError, match="no node has a price"):
         what_if(CLUSTER, [("remove", "a")], prices=PriceList.of({"x": 1}))
+
+
+@pytest.mark.parametrize("kind", ["drain", "cordon", "remove"])
+def test_a_pending_pod_without_a_controller_is_not_lost(kind):
+    objects = [node("a", 4000), node("b", 3000), pod("bare", 1000, nodeSelector={"x": "y"})]
+    for each in objects[:2]:
+        each["metadata"]["labels"]["x"] = "y"
+    start = drain(objects, ["a"])
+    assert not start.lost
+    before = next(iter(what_if(objects, [("cordon", "b")]).nodes_before.values()))
+    got = what_if(objects, [(kind, before)])
+    assert (got.lost, got.is_clean, list(got.moved)) == ({}, True, ["default/bare"])
+
+
+def test_added_nodes_are_a_difference():
+    daemon = {
+        "apiVersion": "apps/v1",
+        "kind": "DaemonSet",
+        "metadata": {"name": "d", "namespace": "default"},
+        "spec": {
+            "selector": {"matchLabels": WEB},
+            "template": {"metadata": {"labels": WEB}, "spec": pod("x", 100)["spec"]},
+        },
+    }
+    got = what_if([node("a"), daemon], [("add", "a:2"), ("remove", "a")])
+    plain = got.to_dict()
+    assert len(plain["nodesAdded"]) == 2
+    assert (plain["nodesRemoved"], plain["daemonsAdded"]) == (["a"], 2)

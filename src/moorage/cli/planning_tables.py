@@ -264,7 +264,9 @@ def _(answer: WhatIfAnswer, skipped: Counter[str], *, show_all: bool) -> None:
         "blocked": len(answer.blocked),
     }
     parts = [f"{count:,} {name}" for name, count in counts.items() if count]
-    text = Text(f"With these changes: {', '.join(parts) or 'no difference'}.")
+    nodes = _changed_nodes(answer)
+    same = f"no {'other ' if nodes else ''}difference"
+    text = Text(f"With these changes: {', '.join([*nodes, *(parts or [same])])}.")
     text.highlight_regex(r"[\d,]+ (placed|moved)", output.GOOD)
     text.highlight_regex(r"[\d,]+ (pending|lost|blocked)", output.BAD)
     page.put(text)
@@ -294,6 +296,18 @@ def _(answer: WhatIfAnswer, skipped: Counter[str], *, show_all: bool) -> None:
     _show_reasons(page, "blocked by disruption budgets", answer.blocked)
     _show_reasons(page, "lost", answer.lost)
     page.skipped(skipped)
+
+
+def _changed_nodes(answer: WhatIfAnswer) -> list[str]:
+    parts = []
+    if answer.nodes_added:
+        text = texts.count(len(answer.nodes_added), "more node")
+        if answer.daemons_added:
+            text += f" with {texts.count(answer.daemons_added, 'DaemonSet pod')}"
+        parts.append(text)
+    if answer.nodes_removed:
+        parts.append(texts.count(len(answer.nodes_removed), "node") + " removed")
+    return parts
 
 
 def _queue_effects(effects: Sequence[QueueEffect]) -> Table:

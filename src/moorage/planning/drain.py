@@ -189,6 +189,8 @@ class _Draining:
         self._nodes = tuple(node.name for node in nodes)
         self._budgets = budgets.read(cluster.others)
         self._pending_before = pending_before
+        # Pods of the input without a node: they are placed elsewhere, and nothing is evicted.
+        self._pending = {pod.key for pod in cluster.pods if not pod.node_name}
         self._source: dict[str, str] = {}
         self._lost: list[RemainingPod] = []
         self._displaced: list[str] = []
@@ -230,13 +232,20 @@ class _Draining:
         gone: list[Pod] = []
         kept: list[Pod] = []
         for pod in self._remaining:
-            matching = budgets.of(pod, self._budgets)
-            is_blocked = len(matching) > 1 or (matching and not matching[0].charge(pod))
-            (kept if is_blocked else gone).append(pod)
+            (kept if self._is_blocked(pod) else gone).append(pod)
         self._remaining = kept
         for pod in gone:
             self._evict(pod)
         return bool(gone)
+
+    def _is_blocked(self, pod: Pod) -> bool:
+        """Whether a budget forbids an eviction now; else it is charged."""
+        matching = () if pod.key in self._pending else budgets.of(pod, self._budgets)
+        return len(matching) > 1 or any(not each.charge(pod) for each in matching)
+
+    def _is_lost(self, pod: Pod) -> bool:
+        """Whether a pod is not created again."""
+        return pod.controller is None and pod.key not in self._pending
 
     def _count(self) -> None:
         """Update the budgets; pending replacements are expected pods, but not healthy."""
@@ -249,7 +258,7 @@ class _Draining:
 
     def _evict(self, pod: Pod) -> None:
         self._packing.remove(pod)
-        if pod.controller is None:
+        if self._is_lost(pod):
             reason = "has no controller: kubectl drain needs --force, and it is not created again"
             self._lost.append(RemainingPod(pod.key, pod.node_name, reason))
         else:
@@ -270,8 +279,8 @@ class _Draining:
             gone = {pod.uid for pod in victims}
             self._remaining = [pod for pod in self._remaining if pod.uid not in gone]
             for pod in victims:
-                if pod.controller is None:
-                    reason = "preempted, has no controller: nobody makes it again"
+                if self._is_lost(pod):
+                    reason = "preempted, has no controller: it is not created again"
                     self._lost.append(RemainingPod(pod.key, pod.node_name, reason))
                 else:
                     self._displaced.append(pod.key)

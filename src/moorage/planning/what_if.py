@@ -104,6 +104,10 @@ class WhatIfAnswer:
     blocked: Mapping[str, str]
     pending_before: int
     pending_after: int
+    nodes_added: tuple[str, ...]
+    nodes_removed: tuple[str, ...]
+    # The DaemonSet pods on the added nodes.
+    daemons_added: int
     # The nodes of all pods without the changes; an empty text for pending pods.
     nodes_before: Mapping[str, str]
     # What the pods on nodes request without the changes, by resource.
@@ -132,6 +136,9 @@ class WhatIfAnswer:
             "blocked": dict(self.blocked),
             "pendingBefore": self.pending_before,
             "pendingAfter": self.pending_after,
+            "nodesAdded": list(self.nodes_added),
+            "nodesRemoved": list(self.nodes_removed),
+            "daemonsAdded": self.daemons_added,
             **({} if self.cost is None else {"cost": self.cost.to_dict()}),
             **({"queues": {it.name: it.to_dict() for it in self.queues}} if self.queues else {}),
         }
@@ -181,7 +188,7 @@ def what_if(
     if changing.drained:
         nodes = [changing.nodes[name] for name in dict.fromkeys(changing.drained)]
         drained = draining.drain_packing(cluster, packing, nodes)
-    found = _difference(tuple(changes), old, requested, packing, drained)
+    found = _difference(tuple(changes), old, requested, changing, packing, drained)
     if queues_before is not None:
         effects = queue_changes.effects(
             queues_before,
@@ -215,6 +222,7 @@ class _Changing:
         # Queues as they are changed.
         self.queues: list[Queue | ElasticQuota] = []
         self.nodes = {node.name: node for node in cluster.nodes}
+        self.nodes_before = tuple(self.nodes)
         self._cluster = cluster
         self._pools = pools
         self._packing = packing
@@ -323,10 +331,13 @@ def _difference(
     changes: tuple[Change, ...],
     old: Mapping[str, str],
     requested: Mapping[str, int],
+    changing: "_Changing",
     after: Packing,
     drained: DrainResult | None,
 ) -> WhatIfAnswer:
     new, reasons = _nodes_of(after), after.left
+    added = tuple(name for name in changing.nodes if name not in changing.nodes_before)
+    new_nodes = frozenset(added)
     return WhatIfAnswer(
         changes=changes,
         placed={key: node for key, node in new.items() if node and not old.get(key)},
@@ -344,6 +355,11 @@ def _difference(
         blocked={} if drained is None else {each.pod: each.reason for each in drained.blocked},
         pending_before=sum(not node for node in old.values()),
         pending_after=sum(not node for node in new.values()),
+        nodes_added=added,
+        nodes_removed=tuple(each for each in changing.nodes_before if each not in changing.nodes),
+        daemons_added=sum(
+            pod.node_name in new_nodes for pod in after.running if belongs_to_node(pod)
+        ),
         nodes_before=old,
         requested_before=requested,
         packing=after,
