@@ -28,6 +28,7 @@ from moorage.cluster.resources import (
     RESOURCE_QUOTAS,
     Resource,
     ResourceRegistry,
+    is_established,
 )
 from moorage.cluster.status_errors import BadRequestError
 from moorage.cluster.store import DELETED, Change, Store, encode, key_of
@@ -214,11 +215,7 @@ class ApiServer:
             return marked, gone
         if not gone:
             return self.store.update(resource, marked), False
-        if resource is DEFINITIONS:  # Its objects go with it, without regard to their finalizers.
-            for served in self.registry.defined_by(obj)[:1]:  # All versions share a storage.
-                for each in list(self.store.each(served)):
-                    self.store.delete(served, *key_of(each))
-        return self.store.delete(resource, namespace, name), True
+        return self._remove(resource, namespace, name), True
 
     def bind(self, namespace: str, name: str, target: Binding, *, dry_run: bool = False) -> Object:
         """Bind a pod to a node. As in an API server, the node need not exist."""
@@ -263,10 +260,24 @@ class ApiServer:
 
     def _write(self, resource: Resource, new: Object) -> Object:
         if update.is_finished(resource, new):
-            gone = self.store.delete(resource, *key_of(new))
+            gone = self._remove(resource, *key_of(new))
             version = {"resourceVersion": gone["metadata"]["resourceVersion"]}
             return {**new, "metadata": {**new["metadata"], **version}}
         return self.store.update(resource, new)
+
+    def _remove(self, resource: Resource, namespace: str, name: str) -> Object:
+        if resource is not DEFINITIONS:
+            return self.store.delete(resource, namespace, name)
+        definition = self.store.get(DEFINITIONS, namespace, name)
+        # Its objects go with it, without regard to their finalizers; versions share a storage.
+        for served in self.registry.defined_by(definition)[:1]:
+            for each in list(self.store.each(served)):
+                self.store.delete(served, *key_of(each))
+        gone = self.store.delete(DEFINITIONS, namespace, name)
+        for each in list(self.store.each(DEFINITIONS)):  # Its names are free for them.
+            if each["spec"]["group"] == gone["spec"]["group"] and not is_established(each):
+                create.establish_definition(self.store, each)
+        return gone
 
 
 def deep_copy(obj: Object) -> Object:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from moorage.controllers import objects
 from moorage.controllers.objects import Object
 
 NAMESPACED, CLUSTER = "Namespaced", "Cluster"  # the scopes of CustomResourceDefinitions
@@ -350,7 +351,8 @@ class ResourceRegistry:
         """Serve the resources of a new or changed definition."""
         name = definition["metadata"]["name"]
         self.forget(name)
-        rows = [row for row in _custom_rows(definition) if not self._is_taken(row)]
+        stated = _custom_rows(definition) if is_established(definition) else ()
+        rows = [row for row in stated if not self._is_taken(row)]
         self._custom[name] = rows
         for row in rows:
             self._add(row)
@@ -372,6 +374,11 @@ class ResourceRegistry:
     def _add(self, resource: Resource) -> None:
         self._by_path[resource.group, resource.version, resource.plural] = resource
         self._by_kind[resource.api_version, resource.kind] = resource
+
+
+def is_established(definition: Object) -> bool:
+    """Whether a definition is served; False if its group has one of its names already."""
+    return objects.condition(definition, "Established").get("status") != "False"
 
 
 def _custom_rows(definition: Object) -> Iterator[Resource]:

@@ -88,3 +88,49 @@ def test_as_in_an_api_server_its_own_group_versions_get_no_further_kinds(server)
     made = server.post(DEFINITIONS, definition("networking.k8s.io", "Gate", "gates"))
     assert made.status == 201
     assert server.get("/apis/networking.k8s.io/v1/namespaces/default/gates").status == 404
+
+
+def test_a_name_that_another_definition_of_the_group_has(server):
+    """As in an API server, it is served once the name is free."""
+
+    def conditions(plural):
+        found = server.get(f"{DEFINITIONS}/{plural}.example.com").json["status"]
+        return {
+            each["type"]: (each["status"], each["reason"], each["message"])
+            for each in found["conditions"]
+        }
+
+    for plural in ("gates", "doors"):
+        assert server.post(DEFINITIONS, definition("example.com", "Gate", plural)).status == 201
+    assert conditions("gates")["Established"][0] == "True"
+    assert conditions("doors") == {
+        "NamesAccepted": ("False", "ListKindConflict", '"GateList" is already in use'),
+        "Established": ("False", "NotAccepted", "not all names are accepted"),
+    }
+    gates, doors = (
+        f"/apis/example.com/v1/namespaces/default/{each}" for each in ("gates", "doors")
+    )
+    assert server.get(doors).status == 404
+    assert server.post(gates, {"metadata": {"name": "a"}}).status == 201
+    assert server.delete(f"{DEFINITIONS}/doors.example.com").status == 200
+    assert len(server.get(gates).json["items"]) == 1
+    assert server.post(DEFINITIONS, definition("example.com", "Gate", "doors")).status == 201
+    assert server.delete(f"{DEFINITIONS}/gates.example.com").status == 200
+    assert conditions("doors")["Established"][0] == "True"
+    assert server.post(doors, {"metadata": {"name": "a"}}).json["kind"] == "Gate"
+    assert server.get(gates).status == 404
+
+
+def test_objects_go_with_a_definition_that_had_a_finalizer(server):
+    held = definition("example.com", "Gate", "gates")
+    held["metadata"]["finalizers"] = ["example.com/hold"]
+    gates = "/apis/example.com/v1/namespaces/default/gates"
+    server.post(DEFINITIONS, held)
+    server.post(gates, {"metadata": {"name": "a"}})
+    server.delete(f"{DEFINITIONS}/gates.example.com")
+    merge = "application/merge-patch+json"
+    path = f"{DEFINITIONS}/gates.example.com"
+    server.patch(path, {"metadata": {"finalizers": None}}, merge)
+    assert server.get(path).status == 404
+    server.post(DEFINITIONS, definition("example.com", "Gate", "gates"))
+    assert server.get(gates).json["items"] == []

@@ -257,11 +257,60 @@ def initial_objects() -> Iterator[tuple[Resource, Object]]:
 
 
 def establish_definition(store: Store, definition: Object) -> Object:
-    """Set the conditions of a definition that clients wait for: its kind is served at once."""
-    new, at, spec = {**definition, "status": {}}, store.clock(), definition["spec"]
-    reasons = {"NamesAccepted": "NoConflicts", "Established": "InitialNamesAccepted"}
-    for type_, reason in reasons.items():
-        new = objects.with_condition(new, at, type=type_, status="True", reason=reason, message="")
+    """Set the conditions of a definition that clients wait for.
+
+    Its kind is served at once, unless another definition of its group has one of its names.
+    """
+    at, spec, before = store.clock(), definition["spec"], objects.status(definition)
+    accepted, conflict = _accepted_names(store, definition)
+    if conflict is None:
+        states = {
+            "NamesAccepted": ("True", "NoConflicts", "no conflicts found"),
+            "Established": ("True", "InitialNamesAccepted", _ESTABLISHED),
+        }
+    else:
+        states = {
+            "NamesAccepted": ("False", *conflict),
+            "Established": ("False", "NotAccepted", "not all names are accepted"),
+        }
+    new = {**definition, "status": {"conditions": before.get("conditions") or []}}
+    for type_, (status, reason, message) in states.items():
+        state = {"status": status, "reason": reason, "message": message}
+        new = objects.with_condition(new, at, type=type_, **state)
     versions = [each["name"] for each in spec["versions"] if each.get("storage")]
-    new = objects.with_status(new, acceptedNames=spec["names"], storedVersions=versions)
+    new = objects.with_status(new, acceptedNames=accepted, storedVersions=versions)
     return store.update(DEFINITIONS, new)
+
+
+def _accepted_names(
+    store: Store, definition: Object
+) -> tuple[dict[str, Any], tuple[str, str] | None]:
+    """The names that no other definition of the group has; reason and text of a conflict."""
+    spec, own = definition["spec"], objects.name(definition)
+    taken: dict[str, set[str]] = {scope: set() for scope in _NAMES.values()}
+    for each in store.each(DEFINITIONS):
+        if each["spec"]["group"] == spec["group"] and objects.name(each) != own:
+            for field, value in (objects.status(each).get("acceptedNames") or {}).items():
+                taken[_NAMES.get(field, "")].update([value] if isinstance(value, str) else value)
+    accepted: dict[str, Any] = {"plural": "", "kind": ""}
+    conflict = None
+    for field, scope in _NAMES.items():  # The last conflict is the one that is reported.
+        value = spec["names"].get(field) or []
+        names = [value] if isinstance(value, str) else value
+        used = [each for each in names if scope and each in taken[scope]]
+        if used:
+            text = ", ".join(f'"{name}" is already in use' for name in used)
+            reason = f"{field[0].upper()}{field[1:]}Conflict"
+            conflict = reason, text if len(used) == 1 else f"[{text}]"
+        elif value:
+            accepted[field] = value
+    return accepted, conflict
+
+
+_ESTABLISHED = "the initial names have been accepted"
+# The names of a definition, and among which of its group each has to be the only one.
+_NAMES = {
+    **dict.fromkeys(("plural", "singular", "shortNames"), "resources"),
+    **dict.fromkeys(("kind", "listKind"), "kinds"),
+    "categories": "",
+}
