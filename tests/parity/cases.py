@@ -24,6 +24,7 @@ FAMILIES = (
     "hard/affin",
     "hard/badpref",
     "hard/dracon",
+    "hard/dramix",
     "hard/images",
     "hard/mix",
     "hard/nodesel",
