@@ -3,6 +3,7 @@
 import pytest
 
 from moorage.api import config
+from moorage.api.config import known_gates
 from moorage.errors import ConfigError
 
 HEADER = {"apiVersion": config.API_VERSION, "kind": config.KIND}
@@ -26,6 +27,19 @@ def test_gates_of_a_file():
         ),
         pytest.param("DRADeviceTaint", True, "unrecognized feature gate", id="unknown"),
         pytest.param(
+            "SchedulerPopFromBackoffQ",
+            False,
+            "on by default in 1.36, and cannot be turned off here",
+            id="on by default",
+        ),
+        pytest.param("SidecarContainers", False, "the feature is locked to true", id="stable"),
+        pytest.param(
+            "EventedPLEG",
+            True,
+            "kube-scheduler knows the gate, but does not read it; leave it out",
+            id="of another component",
+        ),
+        pytest.param(
             "GangScheduling",
             True,
             "depends on features that are disabled: [GenericWorkload]",
@@ -39,6 +53,20 @@ def test_gates_that_are_refused(name, value, rule):
     [problem] = caught.value.problems
     assert problem.startswith(f"featureGates[{name}]: ")
     assert problem.endswith(rule)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *[(name, True) for name in sorted(known_gates.LOCKED | known_gates.ON)],
+        *[(name, False) for name in sorted(known_gates.OFF)],
+        ("OpportunisticBatching", False),
+    ],
+)
+def test_gates_that_are_accepted(name, value):
+    loaded = config.load({**HEADER, "featureGates": {name: value}})
+    assert config.feature_gates.is_on(loaded.feature_gates, name) is value
+    assert config.feature_gates.is_on({}, name) is (name not in known_gates.OFF)
 
 
 def test_gates_of_a_command_line():

@@ -1,0 +1,109 @@
+"""All feature gates that kube-scheduler v1.36.4 knows, also those of libraries that it links.
+
+As its `--help` and its answers to every gate have them.
+"""
+
+
+def _names(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+# On, and a value of false is refused.
+LOCKED = _names("""
+    APIServerTracing AggregatedDiscoveryRemoveBetaType AnonymousAuthConfigurableEndpoints
+    AnyVolumeDataSource AuthorizeNodeWithSelectors AuthorizeWithSelectors BtreeWatchCache
+    CPUManagerPolicyOptions CRDValidationRatcheting CSIServiceAccountTokenSecrets
+    ConsistentListFromCache CustomResourceFieldSelectors DRAAdminAccess DeclarativeValidation
+    DisableAllocatorDualWrite DisableNodeKubeProxyVersion DynamicResourceAllocation
+    ExecProbeTimeout ExternalServiceAccountTokenSigner ImageMaximumGCAge ImageVolume
+    InOrderInformers InPlacePodVerticalScaling JobBackoffLimitPerIndex JobManagedBy
+    JobPodReplacementPolicy JobSuccessPolicy KubeletCgroupDriverFromCRI KubeletFineGrainedAuthz
+    KubeletPSI KubeletPodResourcesDynamicResources KubeletPodResourcesGet KubeletTracing
+    LogarithmicScaleDown MatchLabelKeysInPodAffinity MultiCIDRServiceAllocator
+    MutableCSINodeAllocatableCount NFTablesProxyMode NodeInclusionPolicyInPodTopologySpread
+    NodeLogQuery NodeSwap OrderedNamespaceDeletion PodLifecycleSleepAction
+    PodLifecycleSleepActionAllowZero PodObservedGenerationTracking PodSchedulingReadiness
+    PreferSameTrafficDistribution ProcMountType RecoverVolumeExpansionFailure
+    RecursiveReadOnlyMounts RelaxedDNSSearchValidation RelaxedEnvironmentVariableValidation
+    ResilientWatchCacheInitialization RetryGenerateName SELinuxChangePolicy
+    SELinuxMountReadWriteOncePod SchedulerQueueingHints SeparateTaintEvictionController
+    ServiceAccountTokenJTI ServiceAccountTokenNodeBinding ServiceAccountTokenNodeBindingValidation
+    ServiceAccountTokenPodNodeInfo SidecarContainers StreamingCollectionEncodingToJSON
+    StreamingCollectionEncodingToProtobuf StructuredAuthenticationConfiguration
+    SupplementalGroupsPolicy SystemdWatchdog TopologyManagerPolicyOptions UserNamespacesSupport
+    VolumeAttributesClass WinDSR WinOverlay
+""")
+ON = _names("""
+    APIResponseCompression APIServerIdentity AllowOverwriteTerminationGracePeriodSeconds
+    AllowParsingUserUIDFromCertAuth AllowServiceExternalIPs AtomicFIFO
+    AuthorizePodWebsocketUpgradeCreatePermission CPUManagerPolicyBetaOptions
+    CRDObservedGenerationTracking ClearingNominatedNodeNameAfterBinding ClientsAllowCARotation
+    ClientsAllowTLSCacheGC ComponentFlagz ComponentStatusz ConstrainedImpersonation
+    ContainerCheckpoint ContainerRestartRules ContextualLogging CustomCPUCFSQuotaPeriod
+    DRAConsumableCapacity DRADeviceBindingConditions DRADeviceTaints DRAExtendedResource
+    DRAPartitionableDevices DRAPrioritizedList DRAResourceClaimDeviceStatus
+    DRAResourceClaimGranularStatusAuthorization DRASchedulerFilterTimeout
+    DeclarativeValidationBeta DeploymentReplicaSetTerminatingReplicas DetectCacheInconsistency
+    DisableCPUQuotaWithExclusiveCPUs EnvFiles ExtendWebSocketsToKubelet GitRepoVolumeDriver
+    GracefulNodeShutdown GracefulNodeShutdownBasedOnPodPriority HPAConfigurableTolerance
+    HostnameOverride InOrderInformersBatchProcess InPlacePodLevelResourcesVerticalScaling
+    InPlacePodVerticalScalingInitContainers InformerResourceVersion KubeletCrashLoopBackOffMax
+    KubeletEnsureSecretPulledImages KubeletPodResourcesListUseActivePods KubeletSeparateDiskGC
+    KubeletServiceAccountTokenForCredentialProviders ListFromCacheSnapshot LoggingBetaOptions
+    MatchLabelKeysInPodTopologySpread MatchLabelKeysInPodTopologySpreadSelectorMerge
+    MutablePodResourcesForSuspendedJobs MutableSchedulingDirectivesForSuspendedJobs
+    MutatingAdmissionPolicy NodeDeclaredFeatures NominatedNodeNameForExpectation OpenAPIEnums
+    OpportunisticBatching PLEGOnDemandRelist PodDeletionCost PodLevelResources
+    PodReadyToStartContainersCondition PodTopologyLabelsAdmission PortForwardWebsockets
+    PreventStaticPodAPIReferences RelaxedServiceNameValidation ReloadKubeletClientCAFile
+    ReloadKubeletServerCertificateFile RemoteRequestHeaderUID ResourceHealthStatus
+    ResourceHealthStatusMessage RestartAllContainersOnContainerExits
+    RotateKubeletServerCertificate SchedulerAsyncPreemption SchedulerPopFromBackoffQ
+    SeparateCacheWatchRPC ServiceAccountNodeAudienceRestriction ServiceCIDRStatusFieldWiping
+    SizeBasedListCostEstimate StaleControllerConsistencyDaemonSet StaleControllerConsistencyJob
+    StaleControllerConsistencyReplicaSet StaleControllerConsistencyStatefulSet
+    StatefulSetSemanticRevisionComparison StorageNamespaceIndex StorageVersionHash
+    StrictIPCIDRValidation StructuredAuthenticationConfigurationEgressSelector
+    StructuredAuthenticationConfigurationJWKSMetrics TokenRequestServiceAccountUIDValidation
+    TopologyManagerPolicyBetaOptions TranslateStreamCloseWebsocketRequests
+    UnauthenticatedHTTP2DOSMitigation UnknownVersionInteroperabilityProxy
+    UnlockWhileProcessingFIFO WatchCacheInitializationPostStartHook WatchList WatchListClient
+    WindowsGracefulNodeShutdown
+""")
+OFF = _names("""
+    APIServingWithRoutine AllAlpha AllBeta AllowDNSOnlyNodeCSR
+    AllowInsecureKubeletCertificateSigningRequests AllowUnsafeMalformedObjectDeletion
+    CBORServingAndStorage CPUManagerPolicyAlphaOptions CRIListStreaming CSIVolumeHealth
+    ChangeContainerStatusOnKubeletRestart ClientsAllowCBOR ClientsPreferCBOR
+    CloudControllerManagerWatchBasedRoutesReconciliation CloudControllerManagerWebhook
+    ClusterTrustBundle ClusterTrustBundleProjection ConcurrentWatchObjectDecode
+    ContainerStopSignals CoordinatedLeaderElection CrossNamespaceVolumeDataSource
+    DRADeviceTaintRules DRAListTypeAttributes DRANodeAllocatableResources DRAResourcePoolStatus
+    DRAWorkloadResourceClaims DeclarativeValidationTakeover EventedPLEG GangScheduling
+    GenericWorkload HPAScaleToZero ImageVolumeWithDigest InPlacePodVerticalScalingExclusiveCPUs
+    InPlacePodVerticalScalingExclusiveMemory KMSv1 KubeletInUserNamespace
+    KubeletRegistrationGetOnExistsOnly LocalStorageCapacityIsolationFSQuotaMonitoring
+    LoggingAlphaOptions ManifestBasedAdmissionControlConfig MaxUnavailableStatefulSet MemoryQoS
+    MutablePVNodeAffinity NativeHistograms PersistentVolumeClaimUnusedSinceTime
+    PodAndContainerStatsFromCRI PodCertificateRequest PodLevelResourceManagers
+    PodLogsQuerySplitStreams PodsAPI QOSReserved ReduceDefaultCrashLoopBackOffDecay
+    RuntimeClassInImageCriApi SELinuxMount SchedulerAsyncAPICalls ShardedListAndWatch
+    StorageCapacityScoring StorageVersionAPI StorageVersionMigrator
+    TaintTolerationComparisonOperators TopologyAwareWorkloadScheduling
+    TopologyManagerPolicyAlphaOptions UserNamespacesHostNetworkSupport VolumeLimitScaling
+    WindowsCPUAndMemoryAffinity WindowsHostNetwork WorkloadAwarePreemption WorkloadWithJob
+""")
+# Of these, the ones that the scheduler reads.
+READ = _names("""
+    AllAlpha AllBeta ComponentFlagz ComponentStatusz CoordinatedLeaderElection
+    DRAConsumableCapacity DRADeviceBindingConditions DRADeviceTaintRules DRADeviceTaints
+    DRAExtendedResource DRAListTypeAttributes DRANodeAllocatableResources DRAPartitionableDevices
+    DRAPrioritizedList DRAResourceClaimDeviceStatus DRAResourcePoolStatus
+    DRASchedulerFilterTimeout DRAWorkloadResourceClaims GangScheduling GenericWorkload
+    InPlacePodLevelResourcesVerticalScaling MatchLabelKeysInPodTopologySpread
+    MatchLabelKeysInPodTopologySpreadSelectorMerge NodeDeclaredFeatures
+    NominatedNodeNameForExpectation OpportunisticBatching PodLevelResources SchedulerAsyncAPICalls
+    SchedulerAsyncPreemption SchedulerPopFromBackoffQ StorageCapacityScoring
+    TaintTolerationComparisonOperators TopologyAwareWorkloadScheduling VolumeLimitScaling
+    WorkloadAwarePreemption
+""")
