@@ -884,3 +884,28 @@ def test_objects_with_one_uid():
     )
     with pytest.raises(ManifestError, match=problem):
         Simulation([pod(metadata={"name": name, "uid": "u"}) for name in ("one", "two")])
+
+
+@pytest.mark.parametrize(
+    ("kind", "spec", "field"),
+    [
+        pytest.param("apps/v1 Deployment", {"replicas": 10**8}, "replicas", id="deployment"),
+        pytest.param("apps/v1 StatefulSet", {"replicas": 10**8}, "replicas", id="stateful set"),
+        pytest.param("apps/v1 ReplicaSet", {"replicas": 10**8}, "replicas", id="replica set"),
+        pytest.param("v1 ReplicationController", {"replicas": 10**8}, "replicas", id="controller"),
+        pytest.param("batch/v1 Job", {"parallelism": 10**8}, "parallelism", id="parallel pods"),
+        pytest.param("batch/v1 Job", {"completions": 10**8}, "completions", id="completions"),
+        pytest.param("batch/v1 CronJob", {"jobTemplate": {"spec": {"completions": 10**8}}},
+                     "jobTemplate.spec.completions", id="job template"),
+        pytest.param("moorage.dev/v1 NodePool", {"count": 10**8, "template": {}}, "count",
+                     id="node pool"),
+    ],
+)  # fmt: skip
+def test_too_many_pods_or_nodes(kind, spec, field):
+    version, _, name = kind.partition(" ")
+    document = {"apiVersion": version, "kind": name, "metadata": {"name": "x"}, "spec": spec}
+    with pytest.raises(ManifestError) as caught:
+        manifests.from_dicts([document])
+    where = f"{name} x" if name == "NodePool" else f"{name} default/x"
+    problem = "must be a whole number <= 1000000, is 100000000"
+    assert str(caught.value) == f"objects[0], {where}, spec.{field}: {problem}"

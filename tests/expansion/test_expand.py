@@ -7,7 +7,7 @@ import pytest
 from moorage import Simulation, explain
 from moorage.api import manifests
 from moorage.api.pod import Pod
-from moorage.errors import ManifestError
+from moorage.errors import InputError, ManifestError
 from moorage.expansion import expand, templates
 
 SPEC = {"containers": [{"name": "c", "resources": {"requests": {"cpu": "1"}}}]}
@@ -419,6 +419,11 @@ def test_scaling_up_and_down():
         sim.scale("Deployment", "default", "web", count)
         sim.run()
         assert len(sim.placements) == count
+    for count in (-1, 10**8):
+        with pytest.raises(
+            InputError, match=f"Deployment default/web, .* from 0 to .*, is {count}"
+        ):
+            sim.scale("Deployment", "default", "web", count)
 
 
 def test_a_job_runs_pod_after_pod():

@@ -1,6 +1,8 @@
 """Scenario files: valid content, and errors that name the field."""
 
 import copy
+import json
+import math
 
 import pytest
 
@@ -117,6 +119,36 @@ def test_a_good_one():
             '"lots" is not a quantity',
             id="a quantity in a template",
         ),
+        pytest.param(
+            ("spec", "duration"),
+            1e12,
+            "spec.duration: must be at most 876000h, which are 100 years, is 1000000000000.0",
+            id="a duration beyond the calendar",
+        ),
+        pytest.param(
+            ("spec", "sample"),
+            1e-6,
+            "spec.sample: spec.duration must have at most 1,000,000 samples, is 1e-06",
+            id="too many samples",
+        ),
+        pytest.param(
+            (*ARRIVAL, "rate"),
+            {"perHour": 1e18},
+            "spec.arrivals[0]: at most 10,000,000 pods may arrive, these would be 2.4e+19",
+            id="too many arrivals",
+        ),
+        pytest.param(
+            (*ARRIVAL, "rate"),
+            {"perHour": math.inf},
+            "spec.arrivals[0]: at most 10,000,000 pods may arrive, these would be inf",
+            id="arrivals without end",
+        ),
+        pytest.param(
+            (*ARRIVAL, "start"),
+            "48h",
+            "spec.arrivals[0].start: lies after spec.duration",
+            id="a start after the end",
+        ),
         pytest.param((*EVENT, "at"), None, "spec.events[0].at: is missing", id="when"),
         pytest.param(
             (*EVENT, "scale"),
@@ -161,6 +193,32 @@ def test_a_file_that_is_none(tmp_path, text, message):
     with pytest.raises(InputError) as raised:
         reading.load(path)
     assert message in str(raised.value)
+
+
+def test_errors_of_objects_name_their_document(tmp_path):
+    event = {"at": "1h", "create": [{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": 1}}]}
+    path = tmp_path / "s.yaml"
+    path.write_text(json.dumps(scenario(("spec", "events"), [event])))
+    with pytest.raises(
+        InputError, match=r"Scenario day, spec\.events\[0\]\.create\[0\], Pod, meta"
+    ):
+        reading.load(path)
+    path.write_text("kind: Pod\napiVersion: v1\nmetadata: {name: 1}\n---\n" + json.dumps(GOOD))
+    with pytest.raises(InputError, match=r"s\.yaml, document 1, Pod, metadata\.name"):
+        reading.load(path)
+
+
+def test_what_comes_after_the_end_is_a_warning():
+    late = [{"at": "25h", "drain": {"count": 1}}]
+    where = "day.yaml, document 1"
+    found = reading.plan(scenario(("spec", "events"), late), where=where)
+    problem = "spec.events[0].at: lies after spec.duration, so it does not happen"
+    assert found.warnings == (f"{where}, Scenario day, {problem}",)
+
+
+def test_a_rate_of_almost_nothing():
+    found = reading.plan(scenario((*ARRIVAL, "rate"), {"perHour": 1e-320}))
+    assert list(found.arrivals(0)) == []
 
 
 def test_an_unknown_pool():

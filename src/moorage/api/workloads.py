@@ -11,6 +11,9 @@ from moorage.api.meta import Data, Int32, Int64, KubeObject, LabelSelector, Obje
 from moorage.api.pod import PodSpec
 from moorage.api.storage import PersistentVolumeClaimSpec
 
+MAX_PODS = 1_000_000
+"""Of one workload that is read from a file, or given to a simulation."""
+
 
 class PodTemplateSpec(Data):
     """The template of a controller's pods."""

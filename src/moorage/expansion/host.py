@@ -12,7 +12,7 @@ from typing import Protocol, TypeVar
 
 from msgspec.structs import replace
 
-from moorage.api import timestamps
+from moorage.api import timestamps, workloads
 from moorage.api.kinds import KINDS, READ
 from moorage.api.meta import KubeObject
 from moorage.api.pod import Pod
@@ -225,6 +225,10 @@ class ControllerHost:
         if found is None:
             where = f"{namespace or 'default'}/{name}"
             raise InputError(f"no {kind} {where} to scale; {self._candidates()}")
+        if not 0 <= replicas <= workloads.MAX_PODS:
+            where = f"{kind} {namespace or 'default'}/{name}"
+            rule = f"must be a whole number from 0 to {workloads.MAX_PODS}"
+            raise InputError(f"{where}, spec.replicas: {rule}, is {replicas}")
         self.update(objects.with_spec(found, replicas=replicas))
         self._loop.process_changes()
 

@@ -1,6 +1,7 @@
 """ScenarioPlan: pods that arrive and events, with times in seconds; from a file or a trace."""
 
 import heapq
+import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import count
@@ -153,9 +154,9 @@ class ArrivalStream:
 
     def _times(self, random: Random) -> Iterator[float]:
         yield from self.times
-        if not self.per_hour:
+        at, mean = self.start, 3600 / self.per_hour if self.per_hour else math.inf
+        if math.isinf(mean):
             return
-        at, mean = self.start, 3600 / self.per_hour
         for number in count(1):
             at = at + random.expovariate(1 / mean) if self.poisson else self.start + number * mean
             if at > self.end:

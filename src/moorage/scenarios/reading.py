@@ -17,7 +17,7 @@ from moorage.api.meta import KubeObject, ObjectMeta
 from moorage.api.node import NodePool, NodePoolSpec
 from moorage.api.pod import Pod
 from moorage.api.validation import guards, pods
-from moorage.errors import InputError, ManifestError
+from moorage.errors import ManifestError
 from moorage.expansion import node_defaults
 from moorage.scenarios.plan import (
     Action,
@@ -45,6 +45,10 @@ from moorage.scenarios.wire import (
 )
 
 API_VERSION, KIND = SCENARIO
+# More of them take days, and more memory than a machine has.
+MOST_ARRIVALS = 10_000_000
+MOST_SAMPLES = 1_000_000
+MOST_HOURS = 100 * 8760  # Dates end with the year 9999.
 DISTRIBUTIONS = ("poisson", "constant")
 # The names of actions in a file, and their fields in EventSpec.
 ACTIONS = {name: name for name in ("scale", "drain", "fail", "addNodes", "create", "apply")}
@@ -77,9 +81,10 @@ def load(path: str | Path, validate: manifests.Validate = "ignore") -> ScenarioP
         if suspects and validate == "strict":
             raise ManifestError(*suspects)
     note = node_defaults.complete_documents(others)
-    found = plan(document, [each for _, each in others], where)
+    objects = manifests.read([each for _, each in others], [origin for origin, _ in others])
+    found = plan(document, objects, where)
     warnings = tuple(suspects) if validate == "warn" else ()
-    return replace(found, warnings=warnings, notes=(note,) if note else ())
+    return replace(found, warnings=warnings + found.warnings, notes=(note,) if note else ())
 
 
 def _field_errors(document: Any) -> Iterator[manifests.Problem]:
@@ -110,7 +115,9 @@ def _mappings(holder: Any, name: str) -> Iterator[tuple[int, Mapping[str, Any]]]
 
 
 def plan(
-    document: Mapping[str, Any], objects: list[Any] | None = None, where: str = "scenario"
+    document: Mapping[str, Any],
+    objects: list[Any] | manifests.Manifest | None = None,
+    where: str = "scenario",
 ) -> ScenarioPlan:
     """The plan of a scenario given as a dict, and the objects that exist at the start."""
     scenario = manifests.decode(document, Scenario, where)
@@ -136,14 +143,20 @@ class _Reader:
         self._duration = self._seconds("spec.duration", scenario.spec.duration)
         if not self._duration:
             raise self._error("spec.duration", "must be longer than nothing")
+        if self._duration > MOST_HOURS * 3600:
+            rule = f"must be at most {MOST_HOURS}h"
+            found = manifests.shown(scenario.spec.duration)
+            raise self._error("spec.duration", f"{rule}, which are 100 years, is {found}")
         self._pools: dict[str, NodePool] = {}
+        self._warnings: list[str] = []
 
     def plan(self, objects: list[KubeObject]) -> ScenarioPlan:
         spec = self._spec
         self._pools = {obj.name: obj for obj in objects if isinstance(obj, NodePool)}
         sample = None if spec.sample is None else self._seconds("spec.sample", spec.sample)
-        if sample == 0:
-            raise self._error("spec.sample", "must be longer than nothing")
+        if sample is not None and sample * MOST_SAMPLES < self._duration:
+            rule = f"spec.duration must have at most {MOST_SAMPLES:,} samples"
+            raise self._error("spec.sample", f"{rule}, is {manifests.shown(spec.sample)}")
         return ScenarioPlan(
             name=self._name,
             duration=self._duration,
@@ -154,6 +167,7 @@ class _Reader:
             ),
             objects=tuple(objects),
             sample_seconds=sample,
+            warnings=tuple(self._warnings),
         )
 
     # Arrivals
@@ -176,19 +190,29 @@ class _Reader:
             raise self._error(f"{path}.rate.distribution", f"{rule}, is {found}")
         start = self._seconds(f"{path}.start", spec.start)
         end = self._duration if spec.end is None else self._seconds(f"{path}.end", spec.end)
+        if end < start and spec.end is None:
+            raise self._error(f"{path}.start", "lies after spec.duration")
         if end < start:
             raise self._error(f"{path}.end", "lies before the start")
+        end = min(end, self._duration)
         times = [self._seconds(f"{path}.at[{i}]", at) for i, at in enumerate(spec.at or ())]
+        for i, at in enumerate(times):
+            self._warn_if_late(f"{path}.at[{i}]", at)
+        per_hour = spec.rate.per_hour if spec.rate else 0.0
+        expected = spec.count * (len(times) + per_hour * (end - start) / 3600)
+        if not expected <= MOST_ARRIVALS:
+            rule = f"at most {MOST_ARRIVALS:,} pods may arrive, these would be {expected:.3g}"
+            raise self._error(path, rule)
         return ArrivalStream(
             name=spec.name,
             pod=self._pod(path, spec),
             start=start,
-            end=min(end, self._duration),
+            end=end,
             count=spec.count,
             replace=spec.replace,
             lifetime=self._lifetime(f"{path}.lifetime", spec.lifetime),
             times=tuple(sorted(times)),
-            per_hour=spec.rate.per_hour if spec.rate else 0.0,
+            per_hour=per_hour,
             poisson=bool(spec.rate and spec.rate.distribution == "poisson"),
             gang=spec.gang,
         )
@@ -228,6 +252,7 @@ class _Reader:
 
     def _event(self, path: str, spec: EventSpec) -> PlannedEvent:
         at = self._seconds(f"{path}.at", spec.at)
+        self._warn_if_late(f"{path}.at", at)
         given = [name for name, field in ACTIONS.items() if getattr(spec, field) is not None]
         if len(given) != 1:
             raise self._error(path, f"needs one of {', '.join(ACTIONS)}")
@@ -243,10 +268,8 @@ class _Reader:
             return AddNodes(self._pool(path, spec.add_nodes))
         documents = spec.apply if spec.create is None else spec.create
         if documents is not None:
-            try:
-                manifests.read(documents)
-            except InputError as error:
-                raise self._error(path, str(error).removeprefix("objects")) from None
+            where = f"{self._where}, {path}"
+            manifests.read(documents, [f"{where}[{i}]" for i in range(len(documents))])
             node_defaults.complete_documents((path, each) for each in documents)
             return CreateObjects(documents) if spec.apply is None else ApplyObjects(documents)
         action = spec.scale or spec.delete
@@ -300,6 +323,11 @@ class _Reader:
         if not 0 <= seconds < math.inf:
             raise self._error(path, problem)
         return seconds
+
+    def _warn_if_late(self, path: str, at: float) -> None:
+        if at > self._duration:
+            text = "lies after spec.duration, so it does not happen"
+            self._warnings.append(f"{self._where}, {path}: {text}")
 
     def _error(self, path: str, problem: str) -> ManifestError:
         return ManifestError(f"{self._where}, {path}: {problem}")

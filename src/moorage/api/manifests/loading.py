@@ -1,7 +1,7 @@
 """Paths or dicts in, objects out."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -55,13 +55,18 @@ def from_dicts(objects: Iterable[Mapping[str, Any] | KubeObject]) -> list[KubeOb
     return read(objects).objects
 
 
-def read(objects: Iterable[Mapping[str, Any] | KubeObject] | Manifest) -> Manifest:
-    """The same, with the workloads and what was skipped; a manifest has been validated already."""
+def read(
+    objects: Iterable[Mapping[str, Any] | KubeObject] | Manifest, locations: Sequence[str] = ()
+) -> Manifest:
+    """The same, with the workloads and what was skipped; a manifest has been validated already.
+
+    Errors name the locations; without any, `objects[0]` and so on.
+    """
     if isinstance(objects, Manifest):
         return objects
     reader = DocumentReader()
     for i, each in enumerate(objects):
-        origin = Origin(f"objects[{i}]")
+        origin = Origin(locations[i] if locations else f"objects[{i}]")
         if isinstance(each, KubeObject):
             reader.add(origin, each, READ[type(each).__name__])
         else:

@@ -241,13 +241,14 @@ def _value_errors(obj: KubeObject) -> FieldErrors:
             yield from fe.one_of(_plain(obj), "", "volumeBindingMode", volumes.BINDING_MODES)
         case ReplicationController() | ReplicaSet() | StatefulSet() | Deployment():
             yield from fe.not_negative({"replicas": obj.spec.replicas}, "spec", "replicas")
+            yield from _too_many_pods({"spec.replicas": obj.spec.replicas})
         case workloads.Job():
-            yield from jobs.job_numbers(_plain(obj.spec), "spec")
+            yield from _job_numbers(obj.spec, "spec")
         case workloads.CronJob():
             if (run := obj.spec.job_template) is None:
                 yield fe.required("spec.jobTemplate")
             else:
-                yield from jobs.job_numbers(_plain(run.spec), "spec.jobTemplate.spec")
+                yield from _job_numbers(run.spec, "spec.jobTemplate.spec")
         case PodDisruptionBudget():
             yield from limits.budget_amounts(_plain(obj.spec))
         case PodGroup():
@@ -266,6 +267,20 @@ def _value_errors(obj: KubeObject) -> FieldErrors:
         yield from _placement_errors(found[1], found[0])
     elif (place := workloads.pod_template(obj)) and not isinstance(obj, _TEMPLATE_IS_OPTIONAL):
         yield fe.required(place[0])
+
+
+def _job_numbers(spec: workloads.JobSpec, path: str) -> FieldErrors:
+    yield from jobs.job_numbers(_plain(spec), path)
+    counts = {"parallelism": spec.parallelism, "completions": spec.completions}
+    yield from _too_many_pods({join_path(path, name): count for name, count in counts.items()})
+
+
+def _too_many_pods(counts: Mapping[str, int | None]) -> FieldErrors:
+    """Numbers of pods for which no machine has the memory: the limit is that of a NodePool."""
+    for path, count in counts.items():
+        if count is not None and count > workloads.MAX_PODS:
+            problem = f"must be a whole number <= {workloads.MAX_PODS}, is {count}"
+            yield FieldError(path, "FieldValueInvalid", problem)
 
 
 def _plain(struct: Any) -> Fields:
