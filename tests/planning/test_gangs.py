@@ -94,6 +94,8 @@ def test_the_size_has_to_be_known():
         gang_capacity(racks(a=1), pod("worker"))
     with pytest.raises(InputError, match="PodGroup default/train: is no gang"):
         gang_capacity([*racks(a=1), group("train")], member())
+    with pytest.raises(InputError, match="minCount: must be at most 10000 to be counted, is 2000"):
+        gang_capacity([*racks(a=1), group("train", 2_000_000_000)], member())
 
 
 def test_plain_data():

@@ -29,16 +29,16 @@ SOURCES = Path(__file__).resolve().parents[2]
 )
 @click.option(
     "--pods",
-    type=click.IntRange(min=1),
+    type=click.IntRange(1, 10_000_000),
     help="Number of measured pods. Default: depends on the shape.",
 )
 @click.option(
     "--initial",
-    type=click.IntRange(min=0),
+    type=click.IntRange(0, 10_000_000),
     help="Pods that run before the measurement; default: one per five nodes, up to 1000.",
 )
 @click.option(
-    "--repeat", type=click.IntRange(min=1), default=3, show_default=True, help="Runs per shape."
+    "--repeat", type=click.IntRange(1, 1000), default=3, show_default=True, help="Runs per shape."
 )
 @options.document("table", "json")
 @click.option("--list", "only_list", is_flag=True, help="List the shapes and stop.")

@@ -163,7 +163,7 @@ record = click.option(
 )
 workers = click.option(
     "--workers",
-    type=click.IntRange(min=1),
+    type=click.IntRange(1, 1024),
     metavar="N",
     help="Number of worker processes. Default: one per core.",
 )

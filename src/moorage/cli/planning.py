@@ -43,7 +43,7 @@ NO = 1
 @click.option(
     "--gang",
     "gang_size",
-    type=click.IntRange(min=1),
+    type=click.IntRange(1, 10_000),
     metavar="N",
     help="Count whole gangs of N pods. Default: pods are counted, or gangs if the pod belongs to a "
     "PodGroup with a minCount. All pods of a gang are in one topology domain if the PodGroup has "
@@ -66,7 +66,7 @@ NO = 1
 )
 @click.option(
     "--most",
-    type=click.IntRange(min=1),
+    type=click.IntRange(1, 1_000_000_000),
     default=1_000_000,
     show_default=True,
     metavar="N",
@@ -208,7 +208,7 @@ def drain(
 @click.option(
     "--tries",
     "most_tries",
-    type=click.IntRange(min=1),
+    type=click.IntRange(1, 1_000_000),
     metavar="N",
     help="Try at most N mixes in search of the cheapest. Default: 10 to 500, fewer for more pods.",
 )
@@ -339,7 +339,7 @@ def what_if(
 @options.configuration
 @click.option(
     "--seeds",
-    type=click.IntRange(min=1),
+    type=click.IntRange(1, 10_000),
     default=11,
     show_default=True,
     metavar="N",

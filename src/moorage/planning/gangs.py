@@ -37,6 +37,10 @@ from moorage.planning.input_cluster import InputCluster, Objects, without_preemp
 from moorage.planning.packing import OnProgress, Packing
 
 
+MOST_MEMBERS = 10_000
+"""All pods of a gang are tried, even if none fits."""
+
+
 @dataclass(frozen=True, slots=True)
 class GangShape:
     """How many pods a gang has, and the node label that they must have in common, if any."""
@@ -63,6 +67,10 @@ class GangShape:
             raise InputError(f"PodGroup {key}: is no gang")
         topology = () if constraints is None else constraints.topology
         least = 0 if gang is None else gang.min_count
+        if (size or least) > MOST_MEMBERS:
+            rule = f"must be at most {MOST_MEMBERS} to be counted"
+            path = "spec.schedulingPolicy.gang.minCount"
+            raise InputError(f"PodGroup {key}, {path}: {rule}, is {size or least}")
         return cls(size or least, topology[0].key if topology else "")
 
     def group(self, pod: Pod, number: int) -> PodGroup:
