@@ -226,6 +226,26 @@ def test_templates_are_named_as_such(tmp_path):
     assert "helm template" in line
 
 
+def test_a_helm_chart_is_one_line(tmp_path):
+    chart = tmp_path / "apps" / "web"
+    (chart / "templates").mkdir(parents=True)
+    (chart / "charts" / "db").mkdir(parents=True)
+    for name in ("Chart.yaml", "charts/db/Chart.yaml"):
+        (chart / name).write_text("apiVersion: v2\nname: web\n")
+    for name in "abc":
+        (chart / "templates" / f"{name}.yaml").write_text("name: {{ .Release.Name }}\n")
+    (tmp_path / "pod.yaml").write_text("apiVersion: v1\nkind: Pod\n")
+    line = f"{chart}: is a Helm chart; render it first: helm template {chart} | moorage ... -f -"
+    for folder in (chart, chart / "templates", chart / "charts" / "db"):
+        with pytest.raises(ManifestError) as caught:
+            manifests.load([folder], "strict")
+        assert caught.value.problems == [line]
+    with pytest.raises(ManifestError) as caught:
+        manifests.load([tmp_path], "strict")
+    assert len(caught.value.problems) == 2, "other files are read, too"
+    assert line in caught.value.problems
+
+
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-16-le"])
 def test_encodings(tmp_path, encoding):
     file = tmp_path / "a.yaml"

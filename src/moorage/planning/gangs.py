@@ -36,7 +36,6 @@ from moorage.planning.capacity import MOST, PodCopies, pools_of, read_candidate
 from moorage.planning.input_cluster import InputCluster, Objects, without_preemption
 from moorage.planning.packing import OnProgress, Packing
 
-
 MOST_MEMBERS = 10_000
 """All pods of a gang are tried, even if none fits."""
 

@@ -3,7 +3,7 @@
 import codecs
 import io
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import IO, Any
 
@@ -19,6 +19,8 @@ TEMPLATE = (
     "looks like a template, because it contains {{; render it first, for example with "
     "`helm template`, and read the result"
 )
+CHART, CHART_FOLDERS = "Chart.yaml", ("templates", "charts")
+CHART_PROBLEM = "{0}: is a Helm chart; render it first: helm template {0} | moorage ... -f -"
 
 MAX_BYTES = 2**30
 """The most text in memory: a YAML file, or a JSON document that is not a list."""
@@ -113,12 +115,15 @@ def contents(path: str | Path, fetch: Fetch | None = None) -> Iterator[InputText
         yield InputText("standard input", sys.stdin.buffer)
         return
     path = Path(path)
+    charts: list[Path] = []
     try:
         files = [path]
         if is_folder := path.is_dir():
             files = [each for each in sorted(path.rglob("*")) if _is_manifest(each, path)]
             if not files:
                 raise ManifestError(f"{path}: no {', '.join(SUFFIXES[:3])} files in this folder")
+            charts = _charts(path, files)
+            files = [each for each in files if not any(map(each.is_relative_to, charts))]
         for each in files:
             with each.open("rb") as file:
                 yield InputText(str(each), file, in_folder=is_folder)
@@ -126,6 +131,25 @@ def contents(path: str | Path, fetch: Fetch | None = None) -> Iterator[InputText
         raise ManifestError(f"{path}: no such file or folder") from None
     except OSError as error:
         raise ManifestError(f"{path}: {error.strerror or error}") from None
+    if charts:
+        raise ManifestError(*(CHART_PROBLEM.format(chart) for chart in charts))
+
+
+def _charts(folder: Path, files: Iterable[Path]) -> list[Path]:
+    """The Helm charts of a folder, without those inside others; refuses a part of a chart."""
+    here = folder.resolve()
+    for each in here.parents:
+        if (each / CHART).is_file() and here.relative_to(each).parts[0] in CHART_FOLDERS:
+            raise ManifestError(CHART_PROBLEM.format(each))
+    found: list[Path] = []
+    for each in sorted((file.parent for file in files if file.name == CHART), key=_depth):
+        if not any(map(each.is_relative_to, found)):
+            found.append(each)
+    return found
+
+
+def _depth(folder: Path) -> int:
+    return len(folder.parts)
 
 
 def _is_manifest(path: Path, folder: Path) -> bool:
