@@ -164,6 +164,26 @@ def test_a_cron_job_that_never_runs_is_named(run, write, make_node):
     )
 
 
+def test_files_of_other_options_are_no_objects_of_a_folder(run, write, make_node, tmp_path):
+    """A note, or an error, would say that what the command reads is not read."""
+    write("node.yaml", make_node("one"))
+    head = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
+    config, prices = write("config.yaml", head), write("prices.yaml", "one: 0.5\n")
+    spec = {"duration": "1m"}
+    day = {"apiVersion": "moorage.dev/v1", "kind": "Scenario", "metadata": {"name": "day"}}
+    scenario = write("day.yaml", day | {"spec": spec})
+    options = ("-f", tmp_path, "--config", config, "--prices", prices)
+    got = run("simulate", "scenario", scenario, *options)
+    assert (got.exit_code, got.stderr) == (0, "")
+    scenario.unlink()
+    got = run("simulate", *options)
+    assert (got.exit_code, got.stderr) == (0, "")
+    assert "does not read" not in got.stdout
+    prices.unlink()
+    assert run("simulate", "compare", config, config, "-f", tmp_path).stderr == ""
+    assert "does not read: 1 kubescheduler" in run("simulate", "-f", tmp_path).stdout
+
+
 def test_an_unknown_runtime_class_is_named(run, write, make_pod, make_node):
     kata = {"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": "kata"}}
     pods = [make_pod(name, runtimeClassName=name) for name in ("kata", "gvisor")]

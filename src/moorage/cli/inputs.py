@@ -45,7 +45,7 @@ def cluster(paths: "Iterable[str]") -> "Manifest":
     with StatusLine("reading") as status, garbage.not_collected():
         if size > LARGE_BYTES:
             status.say_at_once(f"{size / 1e6:,.0f} MB")
-        found = manifests.load(paths, validate(), fetch)
+        found = manifests.load(paths, validate(), fetch, _read_by_options())
         if size > LARGE_BYTES:
             # The objects live as long as the command: looking at them takes long, even once.
             gc.freeze()
@@ -65,7 +65,7 @@ def plain_documents(paths: "Iterable[str]") -> "list[tuple[str, dict[str, Any]]]
     from moorage.api import manifests
     from moorage.expansion import node_defaults
 
-    found, manifest = manifests.load_whole(paths, validate(), fetch)
+    found, manifest = manifests.load_whole(paths, validate(), fetch, _read_by_options())
     if note := node_defaults.complete_documents(found):
         manifest.notes.append(note)
     remark(manifest)
@@ -76,6 +76,14 @@ def validate() -> "Validate":
     """The value of --validate."""
     value: Validate = click.get_current_context().meta.get(options.VALIDATE, "strict")
     return value
+
+
+def _read_by_options() -> set[Path]:
+    """Files that this command reads as something else: they are no objects of a folder."""
+    given = click.get_current_context().params
+    named = [given.get(name) for name in ("config_file", "price_file", "file")]
+    named += given.get("configs") or ()
+    return {Path(each).resolve() for each in named if isinstance(each, str)}
 
 
 def remark(manifest: "Manifest | ScenarioPlan") -> None:

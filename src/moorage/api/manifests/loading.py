@@ -1,7 +1,7 @@
 """Paths or dicts in, objects out."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,24 +29,32 @@ _STATED = msgspec.json.Decoder(dict[str, Raw])
 
 
 def load(
-    paths: Iterable[str | Path], validate: Validate = "ignore", fetch: parsing.Fetch | None = None
+    paths: Iterable[str | Path],
+    validate: Validate = "ignore",
+    fetch: parsing.Fetch | None = None,
+    left_out: Container[Path] = (),
 ) -> Manifest:
     """All objects in these files and folders; `-` is standard input, URLs are passed to `fetch`.
+
+    Files that are left out, by their absolute paths, are not read if a folder has them.
 
     The error has the problems of all files. With `strict`, fields that Kubernetes does not know are
     problems, too; with `warn` they are warnings.
     """
     reader = DocumentReader(validate)
-    _read_all(reader, paths, fetch)
+    _read_all(reader, paths, fetch, left_out)
     return reader.manifest
 
 
 def load_whole(
-    paths: Iterable[str | Path], validate: Validate = "ignore", fetch: parsing.Fetch | None = None
+    paths: Iterable[str | Path],
+    validate: Validate = "ignore",
+    fetch: parsing.Fetch | None = None,
+    left_out: Container[Path] = (),
 ) -> tuple[list[tuple[str, dict[str, Any]]], Manifest]:
     """Whole objects of all kinds as plain data, each with its location; and warnings and notes."""
     reader = WholeDocumentReader(validate)
-    _read_all(reader, paths, fetch)
+    _read_all(reader, paths, fetch, left_out)
     return reader.found, reader.manifest
 
 
@@ -99,13 +107,16 @@ def documents(
 
 
 def _read_all(
-    reader: DocumentReader, paths: Iterable[str | Path], fetch: parsing.Fetch | None
+    reader: DocumentReader,
+    paths: Iterable[str | Path],
+    fetch: parsing.Fetch | None,
+    left_out: Container[Path],
 ) -> None:
     paths = list(paths)
     with garbage.not_collected():
         for path in paths:
             try:
-                for text in parsing.contents(path, fetch):
+                for text in parsing.contents(path, fetch, left_out):
                     _read_file(reader, text)
             except ManifestError as error:
                 reader.problems += error.problems

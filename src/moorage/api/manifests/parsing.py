@@ -3,7 +3,7 @@
 import codecs
 import io
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from pathlib import Path
 from typing import IO, Any
 
@@ -101,8 +101,10 @@ class InputText:
         return b"".join((*self._consumed, self.unread))
 
 
-def contents(path: str | Path, fetch: Fetch | None = None) -> Iterator[InputText]:
-    """Every file at this path or below it.
+def contents(
+    path: str | Path, fetch: Fetch | None = None, left_out: Container[Path] = ()
+) -> Iterator[InputText]:
+    """Every file at this path or below it, except absolute paths that are left out of folders.
 
     `fetch` reads what is not in the file system: nothing here opens a connection.
     """
@@ -124,6 +126,7 @@ def contents(path: str | Path, fetch: Fetch | None = None) -> Iterator[InputText
                 raise ManifestError(f"{path}: no {', '.join(SUFFIXES[:3])} files in this folder")
             charts = _charts(path, files)
             files = [each for each in files if not any(map(each.is_relative_to, charts))]
+            files = [each for each in files if each.resolve() not in left_out]
         for each in files:
             with each.open("rb") as file:
                 yield InputText(str(each), file, in_folder=is_folder)
