@@ -3,10 +3,9 @@
 import os
 
 import pytest
-from click.testing import CliRunner
+from tests import command_line
 
 from moorage.api import documents
-from moorage.cli.main import moorage
 
 PLATFORM = {"kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64"}
 CONFIGURATION = {
@@ -23,10 +22,7 @@ def _columns(monkeypatch):
 
 @pytest.fixture
 def run():
-    def run_command(*arguments, stdin=None):
-        return CliRunner().invoke(moorage, [str(each) for each in arguments], input=stdin)
-
-    return run_command
+    return command_line.run
 
 
 @pytest.fixture

@@ -46,7 +46,7 @@ def controls(text):
 @pytest.mark.parametrize("flags", [[], ["--validate=ignore"]])
 def test_no_control_character_is_printed(run, cluster, command, flags):
     got = run(*command, "-f", cluster, *flags)
-    assert controls(got.output) == []
+    assert controls(got.stdout + got.stderr) == []
 
 
 def test_errors(run, write):
@@ -54,4 +54,4 @@ def test_errors(run, write):
     file = write("bad.json", json.dumps(pod))
     got = run("simulate", "-f", file)
     assert got.exit_code == 2
-    assert controls(got.output) == []
+    assert controls(got.stdout + got.stderr) == []

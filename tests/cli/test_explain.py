@@ -135,7 +135,7 @@ def test_names_with_brackets_are_no_markup(run, write, make_node, make_pod):
 
 
 def test_colour_and_width_are_the_terminal_s(cluster):
-    plain, coloured = (on_a_terminal(cluster, NO_COLOR=no_color) for no_color in ("1", ""))
+    plain, coloured = (on_a_terminal(cluster, NO_COLOR=no_color) for no_color in ("1", None))
     assert "\x1b[1;32m" in coloured
     assert "\x1b[1;32m" not in plain
     assert max(map(len, plain_lines(plain))) <= 60
@@ -151,7 +151,7 @@ def test_a_terminal_that_cannot_draw_gets_what_a_file_gets(run, monkeypatch, clu
 def on_a_terminal(cluster, **variables):
     ours, theirs = pty.openpty()
     moorage = [sys.executable, "-c", "from moorage.cli.main import main; main()"]
-    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "60", "NO_COLOR": "", **variables}
+    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "60", "NO_COLOR": None, **variables}
     with subprocess.Popen(
         [*moorage, "explain", "fits", "-f", str(cluster)],
         stdout=theirs,

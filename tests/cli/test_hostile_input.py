@@ -23,6 +23,6 @@ BOMB = "a0: &a0 [1]\n" + "".join(
 def test_rejected_in_one_line(run, write, command, text):
     file = write("hostile.yaml", text)
     got = run(*(file if each == "FILE" else each for each in command))
-    assert got.exit_code == 2, got.output
-    assert len(got.output.splitlines()) == 1
-    assert "nested more than" in got.output or "aliases add more" in got.output
+    assert got.exit_code == 2, got.stderr
+    assert len(got.stderr.splitlines()) == 1
+    assert "nested more than" in got.stderr or "aliases add more" in got.stderr

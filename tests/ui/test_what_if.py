@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from tests import command_line
 from tests.ui.builders import cluster, make_pod
 
 from moorage import what_if as answer_what_if
@@ -64,17 +65,13 @@ def test_the_map_with_the_changes(objects):
 
 
 def test_the_command_gives_the_same_answer(objects, tmp_path):
-    from click.testing import CliRunner
-
-    from moorage.cli.main import moorage
-
     file = tmp_path / "a cluster.yaml"
     file.write_text(yaml.safe_dump_all(objects))
     options = ("-f", str(file), "--validate", "ignore")
     found = what_if.try_out(ClusterSnapshot(objects, options=options), CHANGES)
     name, *arguments = shlex.split(found["command"])
     assert name == "moorage"
-    said = json.loads(CliRunner().invoke(moorage, [*arguments, "-o", "json"]).stdout)
+    said = json.loads(command_line.run(*arguments, "-o", "json").stdout)
     assert said["placed"] == {each["pod"]: each["to"] for each in found["placed"]}
     assert list(said["moved"]) == [each["pod"] for each in found["moved"]]
 

@@ -59,7 +59,7 @@ class Number(click.FloatRange):
         return number
 
 
-class DurationType(click.ParamType[float]):
+class DurationType(click.ParamType):  # type: ignore[type-arg] # Not generic in old versions.
     """A duration as Go writes it: 15s, 1m30s."""
 
     name = "duration"

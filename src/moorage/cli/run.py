@@ -19,7 +19,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 JOURNAL_LIMIT = 10_000
 
 
-class VerbosityType(click.ParamType[int]):
+class VerbosityType(click.ParamType):  # type: ignore[type-arg] # Not generic in old versions.
     """A whole number; click passes Go's `-v=4` as `=4`."""
 
     name = "integer"

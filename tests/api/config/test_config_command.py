@@ -4,17 +4,16 @@ import json
 
 import pytest
 import yaml
-from click.testing import CliRunner
+from tests import command_line
 
 from moorage.api import config as configurations
-from moorage.cli.main import moorage
 
 HEADER = {"apiVersion": configurations.API_VERSION, "kind": configurations.KIND}
 
 
 def run(*arguments):
     # From the top: a command keeps the help options of the group that first called it.
-    return CliRunner().invoke(moorage, ["config", *map(str, arguments)])
+    return command_line.run("config", *arguments)
 
 
 @pytest.fixture

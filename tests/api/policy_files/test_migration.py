@@ -4,10 +4,9 @@ import json
 
 import pytest
 import yaml
-from click.testing import CliRunner
+from tests import command_line
 
 from moorage.api import config, policy_files
-from moorage.cli.main import moorage
 from moorage.core.scheduler import Scheduler
 from moorage.errors import ConfigError
 from moorage.framework import points
@@ -364,7 +363,7 @@ def test_the_command_reads_yaml_inside_of_a_config_map(tmp_path):
     text = yaml.safe_dump({**HEADER, "predicates": named("MaxEBSVolumeCount"), "priorities": []})
     held = {"kind": "ConfigMap", "apiVersion": "v1", "data": {"policy.cfg": text}}
     (tmp_path / "map.yaml").write_text(yaml.safe_dump(held))
-    got = CliRunner().invoke(moorage, ["config", "migrate", str(tmp_path / "map.yaml")])
+    got = command_line.run("config", "migrate", tmp_path / "map.yaml")
     assert got.exit_code == 0
     assert got.stderr == "moorage: predicate MaxEBSVolumeCount has become NodeVolumeLimits\n"
     assert "&id" not in got.stdout  # Nobody wants to read anchors.
@@ -373,6 +372,6 @@ def test_the_command_reads_yaml_inside_of_a_config_map(tmp_path):
 
 def test_the_command_complains_in_one_line(tmp_path):
     (tmp_path / "p").write_text(json.dumps({**HEADER, "predicates": named("PodFitsMoon")}))
-    got = CliRunner().invoke(moorage, ["config", "migrate", str(tmp_path / "p")])
+    got = command_line.run("config", "migrate", tmp_path / "p")
     assert got.exit_code == 2
     assert got.stderr == f'moorage: {tmp_path}/p: predicate type not found for "PodFitsMoon"\n'
