@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 from moorage import plugin as mp
 from moorage.plugins.disruption_budgets import Budgets
-from moorage.plugins.fair_share import reclaim
 from moorage.plugins.fair_share.reclaim import Reclaim
 from moorage.plugins.fair_share.tree import (
     Amounts,
@@ -213,7 +212,7 @@ class FairShare:
         found = self._candidates(search, nodes, state.table, failure)
         if not found:
             return self._nothing(pod, NO_CANDIDATE)
-        best = min(found, key=reclaim.harm)
+        best = min(found, key=search.harm)
         placed = state.table.placed[state.table.row_of[best.node]]
         victims = tuple(placed[victim.uid] for victim in best.victims)
         until = state.now + RESERVED_SECONDS

@@ -2,8 +2,10 @@
 
 A pod *claims* what a queue of its lineage guarantees, if that queue stays within its guarantee with
 the pod. It may evict *borrowed* pods: those of queues that use more of a claimed resource than
-their own guarantee, they and all their ancestors up to the common one. A queue is not reduced
-further once it is within its guarantee. A pod may also evict pods of lower priority of its own
+their own guarantee, they and all their ancestors up to the common one. A victim uses some of what
+is borrowed. A queue that is within its guarantee, in every resource that it guarantees, loses no
+pod. A pod that is borrowed in part, so that its queue falls below its guarantee without it, is
+evicted only if no other pods make room. A pod may also evict pods of lower priority of its own
 queue. Pods outside all queues evict only each other, by priority.
 """
 
@@ -87,17 +89,46 @@ class Reclaim:
             queues.append(self.queue)
         return sorted({node for queue in queues for node in queue.pods_on})
 
-    def _is_borrowing(self, queue: QueueNode, removed: AmountsByQueue | None = None) -> bool:
-        """Whether a queue, and its ancestors below the common one, use more than guaranteed."""
+    def _is_borrowing(
+        self,
+        queue: QueueNode,
+        removed: AmountsByQueue | None = None,
+        amounts: Amounts | None = None,
+    ) -> bool:
+        """Whether a queue, and its ancestors below the common one, use more than guaranteed.
+
+        With the `amounts` of one of its pods: of a resource that the pod uses.
+        """
         gone = removed or {}
-        apart = [each for each in queue.lineage if each not in self._lineage]
-        return any(
-            all(
-                self._staying(each, r) - gone.get(each, {}).get(r, 0) > each.guaranteed.get(r, 0)
-                for each in apart
-            )
+        apart = self._apart(queue)
+        return not any(self._is_within(each, gone) for each in apart) and any(
+            all(self._left(each, r, gone) > each.guaranteed.get(r, 0) for each in apart)
             for r in self.claimed(queue)
+            if amounts is None or amounts.get(r)
         )
+
+    def _apart(self, queue: QueueNode) -> list[QueueNode]:
+        """The queue and its ancestors, without those that the pod's queue has as well."""
+        return [each for each in queue.lineage if each not in self._lineage]
+
+    def _is_within(self, queue: QueueNode, removed: AmountsByQueue) -> bool:
+        """Whether a queue uses no more than it guarantees; one without a guarantee never does."""
+        guaranteed = queue.guaranteed.items()
+        return bool(guaranteed) and all(
+            self._left(queue, r, removed) <= amount for r, amount in guaranteed
+        )
+
+    def _keeps_guarantee(self, queue: QueueNode, removed: AmountsByQueue, amounts: Amounts) -> bool:
+        """Whether a queue and its ancestors have their guarantees without these amounts."""
+        return all(
+            self._left(each, r, removed) - amounts.get(r, 0) >= guaranteed
+            for each in self._apart(queue)
+            for r, guaranteed in each.guaranteed.items()
+            if amounts.get(r)
+        )
+
+    def _left(self, queue: QueueNode, resource: str, removed: AmountsByQueue) -> int:
+        return self._staying(queue, resource) - removed.get(queue, {}).get(resource, 0)
 
     def _staying(self, queue: QueueNode, resource: str) -> int:
         """What a queue uses without pods that leave."""
@@ -105,7 +136,9 @@ class Reclaim:
         leaving = queue.leaving.get(resource, 0) + going.get(resource, 0)
         return queue.used.get(resource, 0) - leaving
 
-    def _may_evict(self, each: mp.Placed, removed: AmountsByQueue) -> bool:
+    def _may_evict(
+        self, each: mp.Placed, removed: AmountsByQueue, *, borrowed_in_part: bool
+    ) -> bool:
         pod = each.pod
         if pod.priority >= CRITICAL:
             return False
@@ -114,7 +147,12 @@ class Reclaim:
             return pod.priority < self._pod.priority
         if queue is None or self.queue is None or not self.claimed(queue):
             return False
-        return self._is_leaving(pod) or self._is_borrowing(queue, removed)
+        if self._is_leaving(pod):
+            return True
+        amounts = self._tree.released(each)
+        return self._is_borrowing(queue, removed, amounts) and (
+            borrowed_in_part or self._keeps_guarantee(queue, removed, amounts)
+        )
 
     def _is_leaving(self, pod: mp.Pod) -> bool:
         return pod.is_terminating or pod.uid in self._evicted
@@ -128,13 +166,21 @@ class Reclaim:
         """
         victims: list[mp.Placed] = []
         removed: AmountsByQueue = {}
-        for each in sorted(node.info.placed().values(), key=importance, reverse=True):
-            if self._may_evict(each, removed):
+        there = sorted(node.info.placed().values(), key=importance, reverse=True)
+        for borrowed_in_part in (False, True):
+            kept: list[mp.Placed] = []
+            for each in there:
+                if not self._may_evict(each, removed, borrowed_in_part=borrowed_in_part):
+                    kept.append(each)
+                    continue
                 node.remove(each)
                 if not self._is_leaving(each.pod):
                     victims.append(each)
                     self._add(removed, each)
-        if not self._fits(node, removed):
+            if len(kept) < len(there) and self._fits(node, removed):
+                break
+            there = kept
+        else:
             return None
         victims.reverse()
         violated = budgets.violated_by(victims)
@@ -151,6 +197,31 @@ class Reclaim:
         names = tuple(dict.fromkeys(key for keys in broken for key in keys))
         pods = tuple(each.pod for each in victims)
         return mp.Candidate(node.info.name, pods, len(broken), names)
+
+    def harm(self, candidate: mp.Candidate) -> tuple[float, ...]:
+        """What candidates are compared by; the least is chosen."""
+        priorities = [pod.priority for pod in candidate.victims]
+        if not priorities:
+            return (-1.0,)
+        top = max(priorities)
+        first = min(started_at(pod) for pod in candidate.victims if pod.priority == top)
+        broken = self._broken_guarantees(candidate)
+        return broken, candidate.violations, top, len(priorities), sum(priorities), -first
+
+    def _broken_guarantees(self, candidate: mp.Candidate) -> int:
+        """How many queues fall below their guarantee without the victims."""
+        placed = self._table.placed[self._table.row_of[candidate.node]]
+        removed: AmountsByQueue = {}
+        for pod in candidate.victims:
+            self._add(removed, placed[pod.uid])
+        return sum(
+            any(
+                gone.get(r) and self._left(queue, r, removed) < amount
+                for r, amount in queue.guaranteed.items()
+            )
+            for queue, gone in removed.items()
+            if queue not in self._lineage
+        )
 
     def _fits(self, node: mp.HypotheticalNode, removed: AmountsByQueue) -> bool:
         """Whether the pod fits the node, and all queues are within their maximum in the end."""
@@ -180,13 +251,3 @@ def started_at(pod: mp.Pod) -> float:
     text = pod.status.start_time
     found = None if text is None else mp.timestamps.seconds(text, 0.0)
     return math.inf if found is None else found
-
-
-def harm(candidate: mp.Candidate) -> tuple[float, ...]:
-    """What candidates are compared by; the least is chosen."""
-    priorities = [pod.priority for pod in candidate.victims]
-    if not priorities:
-        return (-1.0,)
-    top = max(priorities)
-    first = min(started_at(pod) for pod in candidate.victims if pod.priority == top)
-    return candidate.violations, top, len(priorities), sum(priorities), -first
