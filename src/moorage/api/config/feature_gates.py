@@ -1,8 +1,8 @@
 """Feature gates: parts of the scheduler that can be turned off, as in kube-scheduler 1.36.
 
-`moorage run --feature-gates NAME=false`, or `featureGates` in the configuration. Every gate may have
-its default. Those in ON can be turned off, those in ALPHA can be turned on; of the others Moorage
-does not have the other behaviour, and says so.
+`moorage run --feature-gates NAME=false`, or `featureGates` in the configuration. Every gate may
+have its default. Those in ON can be turned off, those in ALPHA can be turned on; of the others
+Moorage does not have the other behaviour, and says so.
 """
 
 from collections.abc import Iterator, Mapping
