@@ -52,8 +52,8 @@ class Objects:
     # Keys of objects that came, went or changed, for the kinds that are tracked.
     _logs: dict[type[KubeObject], KeyLog] = field(default_factory=dict)
     _assumed: dict[tuple[type[KubeObject], str], Assumption] = field(default_factory=dict)
-    # Objects that were held and no longer are: as they were assumed, and as they are.
-    # Objects that are no longer held or assumed, as that and as they are, until `take_released`.
+    # Objects whose assumption or hold ended, until `take_released`: the version that was assumed or
+    # held, and the observed one, None if the object is gone.
     released: list[tuple[KubeObject, KubeObject | None]] = field(default_factory=list)
     # By namespace, for the kinds that were read in this way.
     _by_namespace: dict[type[KubeObject], dict[str, dict[str, KubeObject]]] = field(

@@ -1,4 +1,4 @@
-"""CompactedCell compaction, as Borg does it: on how few of its nodes would the workload still fit?
+"""Cell compaction, as Borg does it: on how few of its nodes would the workload still fit?
 
 Nodes are removed at random, so that the rest is a sample of the cluster, and the whole workload is
 packed from scratch each time. One order of removal proves little: the answer is the 90th percentile
