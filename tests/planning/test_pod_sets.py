@@ -63,3 +63,18 @@ def test_counting_stops_at_the_limit():
 def test_different_pods_of_one_name_are_refused():
     with pytest.raises(InputError, match="default/web: is given twice, with different specs"):
         pod_sets([node("a")], [pod("web", 100), pod("web", 200)])
+
+
+def test_pods_of_workloads_are_named_after_them():
+    deployment = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "web", "namespace": "shop"},
+        "spec": {
+            "selector": {"matchLabels": {"app": "web"}},
+            "template": {"metadata": {"labels": {"app": "web"}}, "spec": pod("x", 100)["spec"]},
+        },
+    }
+    got = pod_sets([node("n", 1000)], [deployment, pod("cache", 100)])
+    assert [got.title(each) for each in got.pods] == ["Deployment shop/web", "default/cache"]
+    assert list(got.to_dict()["workloads"].values()) == ["Deployment shop/web"]

@@ -123,7 +123,9 @@ def read_pod(objects: Objects, cluster: InputCluster) -> PodWithClaims:
     }
     if len(owners) != 1:
         found = f"{len(owners)} different ones" if owners else "none"
-        raise InputError(f"one pod is expected, or a workload that makes one; there is {found}")
+        given = ", ".join(f"{type(obj).__name__} {obj.name}" for obj in manifest.everything)
+        problem = "one pod is expected, or a workload that makes one"
+        raise InputError(f"{given or 'no object'}: {problem}; there is {found}")
     made = [obj for obj in expanded if isinstance(obj, PersistentVolumeClaim)]
     pod, *others = cluster.complete([without_node(pods[0]), *made])
     assert isinstance(pod, Pod)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from moorage.api import config as configuration
+from moorage.api import manifests
 from moorage.api.meta import KubeObject
 from moorage.api.pod import Pod
 from moorage.errors import InputError
@@ -52,6 +53,12 @@ class PodSetCapacity:
     pools: Mapping[str, Mapping[str, int]]
     nodes: Mapping[str, Mapping[str, int]]
     alone: tuple[Capacity, ...]
+    # The workloads that make pods of the set: the names of such pods are generated.
+    workloads: Mapping[str, str]
+
+    def title(self, pod: str) -> str:
+        """The name of a pod of the set for people: that of its workload, if it has one."""
+        return self.workloads.get(pod, pod)
 
     @property
     def pending_before(self) -> int:
@@ -67,6 +74,7 @@ class PodSetCapacity:
         """The answer as plain data."""
         return {
             "set": dict(self.pods),
+            "workloads": dict(self.workloads),
             "fits": self.fits,
             "limited": self.is_limited,
             "rejected": self.rejected,
@@ -130,6 +138,11 @@ def pod_sets(
         },
         nodes=placed,
         alone=alone,
+        workloads={
+            key: f"{obj.kind} {obj.namespace or 'default'}/{obj.name}"
+            for key, source in distinct.items()
+            for obj in manifests.read([source]).workloads
+        },
     )
 
 
