@@ -38,6 +38,13 @@ def test_count(number, said):
     assert texts.count(number, "node") == said
 
 
+def test_count_with_other_plurals_and_verbs():
+    assert [texts.count(number, "try") for number in (1, 2)] == ["1 try", "2 tries"]
+    assert [texts.count(n, "pod", "are") for n in (1, 2)] == ["1 pod is", "2 pods are"]
+    assert [texts.count(n, "pod", "have") for n in (0, 1)] == ["0 pods have", "1 pod has"]
+    assert [texts.verb(number, "fit") for number in (1, 2)] == ["fits", "fit"]
+
+
 @pytest.mark.parametrize(
     ("names", "width", "said"),
     [

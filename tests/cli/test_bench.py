@@ -133,7 +133,7 @@ def test_not_a_checkout(run, tmp_path, monkeypatch):
         ),
         pytest.param(
             ["basic", "--nodes", "1", "--pods", "100", "--initial", "0"],
-            "40 of 100 pods fit on 1 nodes; ask for fewer pods, or for more nodes",
+            "40 of 100 pods fit on 1 node; ask for fewer pods, or for more nodes",
             id="more pods than fit",
         ),
     ],

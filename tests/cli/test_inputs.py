@@ -331,7 +331,8 @@ extenders: [{urlPrefix: "http://localhost:1/x", filterVerb: filter}]
 def test_extenders_that_are_not_called(run, write, cluster, command):
     got = run(*command, cluster, "--config", write("e.yaml", EXTENDED), "-o", "json")
     warning = (
-        "1 extender of the configuration is not called: http://localhost:1/x; only `run` calls them"
+        "1 extender is not called: http://localhost:1/x; only `run` calls those of its "
+        "configuration"
     )
     assert got.stderr == f"moorage: warning: {warning}\n"
     assert json.loads(got.stdout)["warnings"] == [warning]

@@ -222,7 +222,7 @@ def test_sweeps_go_on_where_they_were(ask, tmp_path):
         ),
         pytest.param(("drain", "x", "-f", "cluster"), 'no node "x" among the 2', id="no such node"),
         pytest.param(
-            ("drain", "-l", "x=y", "-f", "cluster"), "matches none of the 2 nodes", id="no match"
+            ("drain", "-l", "x=y", "-f", "cluster"), "matches none of 2 nodes", id="no match"
         ),
         pytest.param(("drain", "-f", "cluster"), "no node is named", id="nothing to drain"),
         pytest.param(
@@ -389,3 +389,39 @@ def test_bad_prices(run, priced, arguments, message):
 def test_tries_without_prices(run, priced):
     got = run("simulate", "add-nodes", *priced[:4], "--tries", "3")
     assert (got.exit_code, "--tries requires --prices" in got.stderr) == (2, True)
+
+
+def service(name, kind="Deployment", **spec):
+    template = {"metadata": {"labels": {"app": name}}, "spec": {"containers": [SMALL]}}
+    meta = {"name": name, "namespace": "shop"}
+    spec |= {"selector": {"matchLabels": {"app": name}}, "template": template}
+    return {"apiVersion": "apps/v1", "kind": kind, "metadata": meta, "spec": spec}
+
+
+SMALL = {"name": "c", "image": "x", "resources": {"requests": {"cpu": "100m"}}}
+
+
+@pytest.mark.parametrize("columns", ["100", "60"])
+def test_capacity_of_many_pods_shows_whole_names(run, write, cluster, monkeypatch, columns):
+    monkeypatch.setenv("COLUMNS", columns)
+    names = [f"service-number-{i}" for i in range(6)]
+    files = [part for name in names for part in ("--pod", write(f"{name}.yaml", service(name)))]
+    got = run("simulate", "capacity", "-f", cluster, *files)
+    table = got.stdout.rpartition("\n\npod ")[2]
+    assert "…" not in got.stdout
+    for name in names:
+        assert f"Deployment shop/{name} " in table
+
+
+@pytest.mark.parametrize(
+    ("workload", "problem"),
+    [
+        pytest.param(service("x", "DaemonSet"), "DaemonSet shop/x: has one pod", id="a DaemonSet"),
+        pytest.param(service("x", replicas=0), "Deployment shop/x: has 0 replicas", id="no pod"),
+    ],
+)
+def test_capacity_of_a_workload_without_a_pod(run, write, cluster, workload, problem):
+    path = write("x.yaml", workload)
+    got = run("simulate", "capacity", "-f", cluster, "--pod", path)
+    assert (got.exit_code, got.stdout) == (2, "")
+    assert got.stderr.startswith(f"moorage: {path}, document 1, {problem}")

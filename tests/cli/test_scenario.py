@@ -148,6 +148,11 @@ def test_nodes_from_elsewhere(run, write):
             id="the report of a sweep",
         ),
         pytest.param(
+            ["SMALL", "--csv", "x.csv"],
+            "several tables are written; name a folder, not x.csv",
+            id="a file for several tables",
+        ),
+        pytest.param(
             ["SMALL", "--results", "x"], "--results requires --sweep", id="results of one run"
         ),
     ],

@@ -84,7 +84,7 @@ NEEDS = "cannot allocate all claims: claim mine, request gpu needs"
         ),
         pytest.param(
             [claim(), devices("a", "x", **TAINTED)],
-            f"{NEEDS} 1 of class gpu: on a 1 of 1 devices have a taint that is not tolerated; "
+            f"{NEEDS} 1 of class gpu: on a 1 of 1 device has a taint that is not tolerated; "
             "on b there is none.",
             id="taint",
         ),

@@ -61,7 +61,7 @@ def test_a_gang_that_fits_needs_no_explanation():
 def test_members_that_are_too_few():
     found = explain([node("n0"), group("g", 3), *pods("g", 2)], "g-0", CONFIG)
     assert found.gate is not None
-    assert found.advice == ["The gang default/g needs 3 pods: 2 exist, 0 of them are on nodes."]
+    assert found.advice == ["The gang default/g needs 3 pods: 2 pods exist, 0 on nodes."]
 
 
 def test_members_in_two_racks():

@@ -63,9 +63,9 @@ def test_all_pending():
 @pytest.mark.parametrize(
     ("asked", "problem"),
     [
-        ({"labels": "app=x"}, "-l app=x: matches none of the 9 pods"),
+        ({"labels": "app=x"}, "-l app=x: matches none of 9 pods"),
         ({"labels": "app in"}, "-l app in: "),
-        ({"name": "job/x"}, "Job 'x' owns none of the 9 pods; owners of pods are ReplicaSet/"),
+        ({"name": "job/x"}, "Job 'x' owns none of 9 pods; owners of pods are ReplicaSet/"),
         ({"name": "a", "namespace": "nowhere"}, "no pod 'nowhere/a' among the 9 given"),
     ],
 )

@@ -37,9 +37,19 @@ def _bytes(number: int) -> str:
     return str(number)
 
 
-def count(number: int, noun: str) -> str:
-    """`1 node`, `1,200 nodes`."""
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+_SINGULAR = {"are": "is", "have": "has"}
+
+
+def count(number: int, noun: str, does: str = "") -> str:
+    """`1 node`, `1,200 nodes`, `3 tries`; with a plural verb `1 node fits`, `2 nodes fit`."""
+    if number != 1:
+        noun = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
+    return f"{number:,} {noun}" + (f" {verb(number, does)}" if does else "")
+
+
+def verb(number: int, plural: str) -> str:
+    """The plural form of a verb, or its singular: `are` or `is`, `fit` or `fits`."""
+    return _SINGULAR.get(plural, f"{plural}s") if number == 1 else plural
 
 
 def listed(names: Sequence[str], width: int) -> str:

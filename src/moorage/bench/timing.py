@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypeVar
 from msgspec.structs import replace
 
 from moorage import garbage
-from moorage.api import config, resource_claims
+from moorage.api import config, resource_claims, texts
 from moorage.api.claims import BIND_COMPLETED
 from moorage.api.config import SchedulerConfiguration
 from moorage.api.devices import ResourceClaim
@@ -226,7 +226,8 @@ def measure(workload: BenchLoad, clocks: Clocks) -> Run:
     expected = len(workload.pods) - workload.unschedulable
     if run.bound != expected:
         raise InputError(
-            f"{run.bound} of {expected} pods fit on {len(workload.nodes)} nodes; "
+            f"{run.bound} of {texts.count(expected, 'pod')} fit on "
+            f"{texts.count(len(workload.nodes), 'node')}; "
             "ask for fewer pods, or for more nodes"
         )
     if run.evicted != workload.victims:

@@ -36,17 +36,15 @@ def not_applied(manifest: "Manifest") -> Iterator[str]:
     if not found or all(obj.uid for obj in makers):
         return
     for kind, count in found:
-        objects = "1 object" if count == 1 else f"{count:,} objects"
-        yield f"{kind} ({objects}) is not applied: {NOT_APPLIED[kind]}"
+        yield f"{kind} ({texts.count(count, 'object')}) is not applied: {NOT_APPLIED[kind]}"
 
 
 def not_called(config: "SchedulerConfiguration") -> Iterator[str]:
     """Extenders, which only `moorage run` calls."""
     if config.extenders:
         urls = ", ".join(each.url_prefix for each in config.extenders)
-        are = "is" if len(config.extenders) == 1 else "are"
-        extenders = texts.count(len(config.extenders), "extender")
-        yield f"{extenders} of the configuration {are} not called: {urls}; only `run` calls them"
+        extenders = texts.count(len(config.extenders), "extender", "are")
+        yield f"{extenders} not called: {urls}; only `run` calls those of its configuration"
 
 
 def without_children(

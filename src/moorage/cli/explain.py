@@ -164,11 +164,12 @@ def _explain_several(
     *,
     show_all: bool,
 ) -> None:
+    from moorage.api import texts
     from moorage.explaining import grouping
 
     pods, refused = found
     if not pods and not refused and output == "table":
-        click.echo(f"No pod is pending; {len(run.pods):,} pods have a node.")
+        click.echo(f"No pod is pending; {texts.count(len(run.pods), 'pod', 'have')} a node.")
         return
     with StatusLine("explaining") as status:
         if len(pods) > MANY_PODS:

@@ -162,6 +162,7 @@ def pods(path: str, cluster: "Iterable[KubeObject]") -> "tuple[list[KubeObject],
     from moorage.api.pod_groups import PodGroup, Workload
     from moorage.api.policy import PriorityClass
     from moorage.api.storage import PersistentVolumeClaim, StorageClass
+    from moorage.api.workloads import DaemonSet
     from moorage.cli import cautions
 
     manifest = manifests.load([path], validate(), fetch)
@@ -172,6 +173,14 @@ def pods(path: str, cluster: "Iterable[KubeObject]") -> "tuple[list[KubeObject],
     makers = [obj for obj in found if isinstance(obj, Pod) or _makes_pods(obj)]
     if not makers:
         raise InputError(f"{path}: a Pod or a workload is expected, there is none")
+    for obj in makers:
+        problem = ""
+        if isinstance(obj, DaemonSet):
+            problem = "has one pod on each node, so no number of more pods; name another workload"
+        elif getattr(getattr(obj, "spec", None), "replicas", None) == 0:
+            problem = "has 0 replicas, so it has no pod; set 1"
+        if problem:
+            raise InputError(f"{manifest.location(obj)}: {problem}")
     known = {_identity(obj) for obj in cluster}
     devices = (ResourceClaim, ResourceClaimTemplate, DeviceClass)
     groups = (PodGroup, Workload)

@@ -83,6 +83,7 @@ class ConsolePage:
         )
         self.console.push_render_hook(_VisibleHook())
         self._is_fresh = True
+        self._has_hint = False
 
     @property
     def width(self) -> int:
@@ -139,7 +140,7 @@ class ConsolePage:
             names = ", ".join(pods) if show_all else texts.listed(pods, self.width - 8)
             table.add_row(f"{len(pods):,}", Text.assemble((names, BAD), "\n", reason))
         if most is not None and len(groups) > most:
-            table.add_row("", f"and {len(groups) - most:,} more reasons")
+            table.add_row("", f"and {texts.count(len(groups) - most, 'more reason')}")
         self.put(table)
         self.claims_hint(reason for reason, _ in groups)
 
@@ -155,8 +156,9 @@ class ConsolePage:
         self.put(table)
 
     def claims_hint(self, reasons: Iterable[str]) -> None:
-        """Say where volumes come from, if a claim has none: manifests often lack the class."""
-        if any(UNBOUND in reason for reason in reasons):
+        """Say once where volumes come from, if a claim has none: manifests often lack the class."""
+        if not self._has_hint and any(UNBOUND in reason for reason in reasons):
+            self._has_hint = True
             self.note(
                 "A claim gets its volume from a StorageClass or PersistentVolume among the objects "
                 "given; add the missing one with -f. `moorage explain POD` names the claim."

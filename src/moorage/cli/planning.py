@@ -238,6 +238,7 @@ def add_nodes(
     With --prices or --price-label the answer is the cheapest mix of templates. The output says
     whether a cheaper mix may exist, and what any mix costs at least.
     """
+    from moorage.api import texts
     from moorage.planning.add_nodes import add_nodes as answer_add_nodes
 
     price_list = prices.load()
@@ -253,7 +254,7 @@ def add_nodes(
             seed=seed,
             prices=price_list,
             most_tries=most_tries,
-            on_try=lambda nodes: status.say(f"with {nodes:,} new nodes"),
+            on_try=lambda nodes: status.say(f"with {texts.count(nodes, 'new node')}"),
         )
     _print(answer, output, manifest.skipped, show_all=show_all)
     context.exit(NO if answer.impossible else 0)

@@ -50,8 +50,7 @@ def _(answer: Capacity, skipped: Counter[str], *, show_all: bool) -> None:
     page = ConsolePage()
     page.put(_capacity_headline(answer))
     if answer.pending_before:
-        are = "is" if answer.pending_before == 1 else "are"
-        page.note(f"{texts.count(answer.pending_before, 'pod')} of the cluster {are} pending")
+        _show_pending_before(page, answer.pending_before)
     page.section()
     page.put(_pools(answer))
     if answer.unusable:
@@ -59,9 +58,14 @@ def _(answer: Capacity, skipped: Counter[str], *, show_all: bool) -> None:
         page.put(_counts(answer.unusable.items()))
         page.claims_hint(answer.unusable)
     if show_all and answer.nodes:
-        page.section(f"{texts.count(len(answer.nodes), 'node')} get some")
+        page.section(f"{texts.count(len(answer.nodes), 'node', 'get')} some")
         page.put(_counts(sorted(answer.nodes.items(), key=lambda item: (-item[1], item[0]))))
     page.skipped(skipped)
+
+
+def _show_pending_before(page: ConsolePage, pods: int) -> None:
+    of_cluster = texts.count(pods, "pod of the cluster", "are")
+    page.note(f"{of_cluster} pending")
 
 
 def _capacity_headline(answer: Capacity) -> Text:
@@ -72,8 +76,8 @@ def _capacity_headline(answer: Capacity) -> Text:
     return _fitting(answer, f"{answer.fits:,} more of {answer.pod} {_fit(answer)}")
 
 
-def _fit(answer: Capacity | PodSetCapacity) -> str:
-    return "fits" if answer.fits == 1 else "fit"
+def _fit(answer: Capacity | PodSetCapacity | GangCapacity) -> str:
+    return texts.verb(answer.fits, "fit")
 
 
 def _fitting(answer: Capacity | PodSetCapacity, opening: str, pod: str = "") -> Text:
@@ -108,8 +112,7 @@ def _(answer: GangCapacity, skipped: Counter[str], *, show_all: bool) -> None:
     page = ConsolePage()
     page.put(_gangs_headline(answer))
     if answer.pending_before:
-        are = "is" if answer.pending_before == 1 else "are"
-        page.note(f"{texts.count(answer.pending_before, 'pod')} of the cluster {are} pending")
+        _show_pending_before(page, answer.pending_before)
     if answer.next is not None and answer.next.placements:
         page.section("The next gang")
         for line in answer.next.lines:
@@ -121,20 +124,21 @@ def _(answer: GangCapacity, skipped: Counter[str], *, show_all: bool) -> None:
     elif answer.fits:
         page.put(_counted("pool", "pods of gangs", answer.pools))
     if show_all and answer.nodes:
-        page.section(f"{texts.count(len(answer.nodes), 'node')} get pods")
+        page.section(f"{texts.count(len(answer.nodes), 'node', 'get')} pods")
         page.put(_counts(sorted(answer.nodes.items(), key=lambda item: (-item[1], item[0]))))
     page.skipped(skipped)
 
 
 def _gangs_headline(answer: GangCapacity) -> Text:
     size, key = answer.shape.size, answer.shape.topology_key
-    gangs = f"gangs of {texts.count(size, 'pod')} like {answer.pod}"
+    gangs = f"of {texts.count(size, 'pod')} like {answer.pod}"
     gangs += f", each in one {key}," if key else ""
     if not answer.fits:
-        text = Text(f"No {gangs} fit: a gang {answer.message.rstrip('.')}.")
+        text = Text(f"No gangs {gangs} fit: a gang {answer.message.rstrip('.')}.")
         text.highlight_words(["No"], output.BAD)
         return text
-    text = Text(f"{'At least ' if answer.is_limited else ''}{answer.fits:,} {gangs} fit")
+    least = "At least " if answer.is_limited else ""
+    text = Text(f"{least}{texts.count(answer.fits, 'gang')} {gangs} {_fit(answer)}")
     more = "; the counting stopped there." if answer.is_limited else "."
     text.append(f"{more}" if not answer.message else f". The next one {answer.message}.")
     text.highlight_regex(r"^(At least )?[\d,]+", output.GOOD)
@@ -154,8 +158,7 @@ def _(answer: PodSetCapacity, skipped: Counter[str], *, show_all: bool) -> None:
     page = ConsolePage()
     page.put(_sets_headline(answer))
     if answer.pending_before:
-        are = "is" if answer.pending_before == 1 else "are"
-        page.note(f"{texts.count(answer.pending_before, 'pod')} of the cluster {are} pending")
+        _show_pending_before(page, answer.pending_before)
     page.section()
     table = output.table("pod", numbers=["per set", "in sets"])
     table.add_column("alone", justify="right", no_wrap=True, style=output.GOOD)
@@ -163,34 +166,53 @@ def _(answer: PodSetCapacity, skipped: Counter[str], *, show_all: bool) -> None:
     for each in answer.alone:
         per_set = answer.pods[each.pod]
         row = (f"{per_set:,}", f"{per_set * answer.fits:,}", f"{each.fits:,}")
-        table.add_row(each.pod, *row, Text(each.first or each.message))
+        table.add_row(answer.title(each.pod), *row, Text(each.first or each.message))
     page.put(table)
     page.section()
-    table = output.table("pool", numbers=[*answer.pods])
-    for pool, counts in answer.pools.items():
-        table.add_row(pool, *(f"{counts.get(pod, 0):,}" for pod in answer.pods))
-    page.put(table)
+    page.put(_set_pools(page, answer))
     if answer.unusable:
-        page.section(f"Nodes on which no {answer.rejected} fits")
+        page.section(f"Nodes on which no {answer.title(answer.rejected)} fits")
         page.put(_counts(answer.unusable.items()))
         page.claims_hint(answer.unusable)
     if show_all and answer.nodes:
-        page.section(f"{texts.count(len(answer.nodes), 'node')} get some")
+        page.section(f"{texts.count(len(answer.nodes), 'node', 'get')} some")
         page.pairs(
-            (node, ", ".join(f"{count:,} {pod}" for pod, count in counts.items()))
+            (node, ", ".join(f"{count:,} {answer.title(pod)}" for pod, count in counts.items()))
             for node, counts in answer.nodes.items()
         )
     page.skipped(skipped)
 
 
+def _set_pools(page: ConsolePage, answer: PodSetCapacity) -> Table:
+    """The pods of sets by pool: with a column for each pod or, if that is too wide, each pool."""
+    pods = {pod: answer.title(pod) for pod in answer.pods}
+    table = output.table("pool", numbers=pods.values())
+    for pool, counts in answer.pools.items():
+        table.add_row(pool, *(f"{counts.get(pod, 0):,}" for pod in pods))
+    if page.measure(table) <= page.width:
+        return table
+    table = output.table("pod", numbers=answer.pools)
+    for pod, title in pods.items():
+        table.add_row(title, *(f"{counts.get(pod, 0):,}" for counts in answer.pools.values()))
+    if page.measure(table) <= page.width:
+        return table
+    table = output.table("pod", "pool", numbers=["in sets"])
+    for pod, title in pods.items():
+        for pool, counts in answer.pools.items():
+            if number := counts.get(pod):
+                table.add_row(title, pool, f"{number:,}")
+    return table
+
+
 def _sets_headline(answer: PodSetCapacity) -> Text:
     sets = texts.count(answer.fits, "set")
-    each = ", ".join(f"{count:,} {pod}" for pod, count in answer.pods.items())
+    each = ", ".join(f"{count:,} {answer.title(pod)}" for pod, count in answer.pods.items())
+    rejected = answer.title(answer.rejected)
     if not answer.fits:
-        text = Text(f"No set fits ({each}). {answer.rejected}: {answer.message}")
+        text = Text(f"No set fits ({each}). {rejected}: {answer.message}")
         text.highlight_words(["No set"], output.BAD)
         return text
-    return _fitting(answer, f"{sets} {_fit(answer)} ({each})", answer.rejected)
+    return _fitting(answer, f"{sets} {_fit(answer)} ({each})", rejected)
 
 
 def _counts(counts: Iterable[tuple[str, int]]) -> Table:
@@ -210,8 +232,7 @@ def _(answer: DrainResult, skipped: Counter[str], *, show_all: bool) -> None:
     page.put(_drain_headline(answer, len(pending)))
     moved = [(move.pod, f"{move.source} -> {move.to}") for move in answer.moves if move.to]
     if moved:
-        move = "moves" if len(moved) == 1 else "move"
-        page.section(f"{texts.count(len(moved), 'pod')} {move}")
+        page.section(texts.count(len(moved), "pod", "move"))
         page.pairs(moved, None if show_all else MOST_MOVES)
     _show_reasons(page, "without a node", pending)
     _show_reasons(page, "blocked by disruption budgets", _reasons(answer.blocked))
@@ -374,9 +395,9 @@ def _added_headline(answer: AddedNodes) -> Text:
     if not answer.placements:
         fit = "it fits" if answer.pending_before == 1 else "they fit"
         return Text(f"{without}, and {fit} on no template.", output.BAD)
-    more = f"{texts.count(answer.total, 'more node')}"
+    more = texts.count(answer.total, "more node")
     cost = "" if answer.cost is None else f" for {prices.text(answer.cost.per_hour)} per hour"
-    are = "is" if answer.total == 1 else "are"
+    are = texts.verb(answer.total, "are")
     some = f" for {len(answer.placements):,} of them" if answer.impossible else ""
     text = Text(f"{without}; {more}{cost} {are} enough{some}.")
     text.highlight_regex(r"[\d,]+ more nodes?( for [\d,.]+ per hour)?", output.GOOD)
@@ -386,9 +407,8 @@ def _added_headline(answer: AddedNodes) -> Text:
 def _bound(answer: AddedNodes) -> str:
     if answer.is_optimal:
         return "fewer nodes are not enough, however pods are placed"
-    tries = "try" if answer.tries == 1 else "tries"
-    bound = texts.count(answer.lower_bound, "node")
-    return f"found in {answer.tries:,} {tries}; by the sum of requests, at least {bound}"
+    tries, bound = texts.count(answer.tries, "try"), texts.count(answer.lower_bound, "node")
+    return f"found in {tries}; by the sum of requests, at least {bound}"
 
 
 def _cost_bound(cost: MixCost, tries: int) -> str:
@@ -396,8 +416,8 @@ def _cost_bound(cost: MixCost, tries: int) -> str:
         return "no other mix of these templates costs less"
     at_least = prices.text(cost.lower_bound)
     return (
-        f"a cheaper mix may exist: after {tries:,} tries it is known that every mix costs at least "
-        f"{at_least} per hour; --tries N searches further"
+        f"a cheaper mix may exist: after {texts.count(tries, 'try')} it is known that every mix "
+        f"costs at least {at_least} per hour; --tries N searches further"
     )
 
 
@@ -497,8 +517,8 @@ def _(answer: Replay, skipped: Counter[str], *, show_all: bool) -> None:
 def _(answer: Rerun, skipped: Counter[str], *, show_all: bool) -> None:
     page = ConsolePage()
     moved = texts.count(len(answer.moved), "pod")
-    are = "is" if len(answer.moved) == 1 else "are"
-    page.put(Text(f"{moved} of {answer.pods:,} {are} on another node with this configuration."))
+    of_all = f"{moved} of {answer.pods:,} {texts.verb(len(answer.moved), 'are')}"
+    page.put(Text(f"{of_all} on another node with this configuration."))
     page.section()
     table = output.table("", numbers=["recorded", "now"])
     table.add_row("pending", f"{answer.recorded_pending:,}", f"{len(answer.pending):,}")

@@ -92,6 +92,13 @@ def _in_a_folder(context: click.Context, option: click.Parameter, file: str | No
     return file
 
 
+def _no_table(context: click.Context, option: click.Parameter, folder: str | None) -> str | None:
+    """Refuse the name of a table: there are several."""
+    if folder is not None and folder.endswith(".csv"):
+        raise click.BadParameter(f"several tables are written; name a folder, not {folder}")
+    return folder
+
+
 options: Callable[[F], F] = bundled(
     ReportOptions,
     "report",
@@ -108,6 +115,7 @@ options: Callable[[F], F] = bundled(
         "csv_folder",
         metavar="FOLDER",
         type=click.Path(file_okay=False),
+        callback=_no_table,
         help="Write samples, placements, nodes, pending, disruptions and spread as CSV files.",
     ),
     click.option(

@@ -129,7 +129,7 @@ def _show_nodes(page: ConsolePage, result: Result, *, show_all: bool) -> None:
             break
     page.put(table)
     if len(shown) < len(nodes):
-        page.note(f"and {len(nodes) - len(shown):,} more nodes; -a shows all")
+        page.note(f"and {texts.count(len(nodes) - len(shown), 'more node')}; -a shows all")
 
 
 def _most_new(nodes: list[NodeUse]) -> list[NodeUse]:
@@ -210,8 +210,7 @@ def _evictions(page: ConsolePage, result: Result, most: int | None) -> Table:
 
 
 def _stay_pending(result: Result) -> str:
-    stay = "stays" if result.pending_count == 1 else "stay"
-    return f"{texts.count(result.pending_count, 'pod')} {stay} pending"
+    return f"{texts.count(result.pending_count, 'pod', 'stay')} pending"
 
 
 # `simulate scenario`, `simulate trace`: figures over time
@@ -332,7 +331,9 @@ def _disruptions(result: Result) -> Table:
         items.add_row(f"{count:,}", Text.assemble(f"{cause} ", (f"{preposition} {by}", output.DIM)))
     if len(causers) > MOST_ROWS:
         rest = sum(count for _, _, count in causers[MOST_ROWS:])
-        items.add_row(f"{rest:,}", Text(f"by {len(causers) - MOST_ROWS:,} others", output.DIM))
+        items.add_row(
+            f"{rest:,}", Text(f"by {texts.count(len(causers) - MOST_ROWS, 'other')}", output.DIM)
+        )
     return items
 
 

@@ -124,6 +124,7 @@ def serve(
 
 def _check(data_dir: str | None) -> None:
     """Check a database; exit code 1 if it was damaged."""
+    from moorage.api import texts
     from moorage.serve import rescue
 
     if data_dir is None:
@@ -131,8 +132,9 @@ def _check(data_dir: str | None) -> None:
     found = rescue.check(Path(data_dir))
     for problem in found.problems:
         click.echo(terminal.visible(problem))
+    saved = texts.count(len(found.rows), "object")
     if found.kept is None:
-        click.echo(f"{data_dir}: {len(found.rows)} objects, no damage found")
+        click.echo(f"{data_dir}: {saved}, no damage found")
         return
-    click.echo(f"{data_dir}: {len(found.rows)} objects saved; the damaged database is {found.kept}")
+    click.echo(f"{data_dir}: {saved} saved; the damaged database is {found.kept}")
     raise click.exceptions.Exit(1)

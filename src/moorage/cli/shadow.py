@@ -179,6 +179,7 @@ def _figures(tally: "ShadowTally") -> Any:
     """Verdicts, reasons and times as one table."""
     from rich.console import Group
 
+    from moorage.api import texts
     from moorage.cli import output
     from moorage.shadow.tally import SIDES
 
@@ -190,8 +191,9 @@ def _figures(tally: "ShadowTally") -> Any:
         if (found := tally.times(side)) is not None:
             times.add_row(side, *map(_milliseconds, found))
     head = (
-        f"{tally.total:,} pods compared, {tally.pending().total:,} pending. At the binding, the "
-        f"other's node was Moorage's or one of its best for {tally.agreed:,}{_share(tally)}."
+        f"{texts.count(tally.total, 'pod')} compared, {tally.pending().total:,} pending. At the "
+        f"binding, the other's node was Moorage's or one of its best for {tally.agreed:,}"
+        f"{_share(tally)}."
     )
     return Group(head, "", kinds, "", times)
 

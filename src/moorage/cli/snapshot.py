@@ -25,6 +25,8 @@ def snapshot(kubeconfig: str | None, context: str | None, file: str) -> None:
     The file has the fields that scheduling reads: no environment variables, no commands, no
     secrets. The cluster is only read. Pods that have ended are not included.
     """
+    from moorage.api import texts
+
     manifest = inputs.live_cluster(kubeconfig, context)
     text = _text(manifest.objects, is_yaml=file.endswith((".yaml", ".yml")))
     if file == "-":
@@ -34,7 +36,7 @@ def snapshot(kubeconfig: str | None, context: str | None, file: str) -> None:
         Path(file).write_bytes(text)
     except OSError as error:
         raise InputError(f"{file}: {(error.strerror or str(error)).lower()}") from None
-    click.echo(f"{file}: {len(manifest.objects)} objects", err=True)
+    click.echo(f"{file}: {texts.count(len(manifest.objects), 'object')}", err=True)
 
 
 def _text(objects: list[Any], *, is_yaml: bool) -> bytes:

@@ -49,7 +49,9 @@ def ui(
     """
     import asyncio
 
+    from moorage.api import texts
     from moorage.planning import recording
+    from moorage.reporting import axes
     from moorage.ui import server
     from moorage.ui.snapshot import ClusterSnapshot
 
@@ -59,7 +61,7 @@ def ui(
         from moorage.ui.timeline import Timeline
 
         timeline = Timeline(recording.read(paths[0]), paths[0], prices.load())
-        begin = f"{timeline.end:,.0f} seconds of a recording"
+        begin = f"{axes.span(timeline.end)} of a recording"
         source = server.RecordedSource(timeline)
         asyncio.run(_serve(source, begin, port, opens_browser=not no_browser))
         return
@@ -84,7 +86,7 @@ def ui(
         )
         if not snapshot.rows:
             raise InputError("the cluster is empty: there is no Node among the objects given")
-    begin = f"{len(snapshot.rows):,} nodes"
+    begin = texts.count(len(snapshot.rows), "node")
     asyncio.run(_serve(server.FixedSource(snapshot), begin, port, opens_browser=not no_browser))
 
 

@@ -8,6 +8,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from moorage.api import texts
 from moorage.api.pod import Pod
 from moorage.framework.post_filter import Candidate
 from moorage.framework.status import Status
@@ -49,8 +50,7 @@ class MoreNodes(NamedTuple):
     like: str
 
     def __str__(self) -> str:
-        are = "node" if self.nodes == 1 else "nodes"
-        return f"{self.nodes} more {are} like {self.like} would be enough"
+        return f"{texts.count(self.nodes, 'more node')} like {self.like} would be enough"
 
 
 class PlacementExplanation(NamedTuple):
@@ -89,8 +89,8 @@ class GroupExplanation:
         there = f", {self.scheduled} on nodes already" if self.scheduled else ""
         more = " in one placement" if len(self.placements) > 1 else ""
         return (
-            f"its group {self.key} needs {self.needed} pods{there}, and at most {best} of "
-            f"{self.tried} pending members fit{more}"
+            f"its group {self.key} needs {texts.count(self.needed, 'pod')}{there}, and at most "
+            f"{best} of {texts.count(self.tried, 'pending member')} fit{more}"
         )
 
     @property
@@ -99,7 +99,7 @@ class GroupExplanation:
         found = []
         for each in sorted(self.placements, key=lambda each: -each.fit):
             where = f"{each.name}: " if each.name else ""
-            text = f"{where}{each.fit} of {self.tried} members fit"
+            text = f"{where}{each.fit} of {texts.count(self.tried, 'member')} fit"
             for reason, count in each.reasons.items():
                 text += f"; for {count}: {reason.rstrip('.')}"
             if each.more_nodes is not None:

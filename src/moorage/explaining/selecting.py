@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from moorage.api import selectors
+from moorage.api import selectors, texts
 from moorage.api.meta import KubeObject, OwnerReference
 from moorage.api.pod import Pod
 from moorage.errors import InputError
@@ -53,7 +53,7 @@ def select(
         raise InputError(f"-l {labels}: {error}") from None
     chosen = [pod for pod in here if selector.matches(pod.labels)]
     if not chosen:
-        raise InputError(f"-l {labels}: matches none of the {len(here):,} pods")
+        raise InputError(f"-l {labels}: matches none of {texts.count(len(here), 'pod')}")
     return [pod for pod in chosen if not pod.node_name] or chosen[:1]
 
 
@@ -78,7 +78,7 @@ def _of_workload(pods: list[Pod], kind: str, name: str) -> list[Pod]:
     if not found:
         owners = sorted({f"{o.kind}/{o.name}" for pod in pods if (o := pod.controller)})
         known = f"; owners of pods are {', '.join(owners[:5])}" if owners else ""
-        raise InputError(f"{kind} {name!r} owns none of the {len(pods):,} pods{known}")
+        raise InputError(f"{kind} {name!r} owns none of {texts.count(len(pods), 'pod')}{known}")
     return [pod for pod in found if not pod.node_name] or found[:1]
 
 

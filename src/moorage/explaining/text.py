@@ -156,8 +156,7 @@ def _feasible(explained: Explanation) -> list[str]:
 
 def feasible_count(ranking: Ranking) -> str:
     """`1 node fits`, `12 nodes fit`."""
-    fit = "fits" if len(ranking.nodes) == 1 else "fit"
-    return f"{texts.count(len(ranking.nodes), 'node')} {fit}"
+    return texts.count(len(ranking.nodes), "node", "fit")
 
 
 def equal_scores(ranking: Ranking) -> str:
@@ -241,8 +240,7 @@ def _rejected(explained: Explanation) -> list[str]:
 
 def rejected_count(explained: Explanation) -> str:
     """`1 node is rejected`, `12 nodes are rejected`."""
-    count = len(explained.rejected)
-    return "1 node is rejected" if count == 1 else f"{count:,} nodes are rejected"
+    return f"{texts.count(len(explained.rejected), 'node', 'are')} rejected"
 
 
 def _advice(explained: Explanation) -> list[str]:

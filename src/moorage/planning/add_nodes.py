@@ -223,9 +223,11 @@ def add_nodes(
         counts, cost = _cheapest(search, counts, priced, most_tries)
     final = search.pack(counts)
     impossible = search.impossible | final.left
+    # What is missing may be something else than room: then the sums need no node at all.
+    least = int(not before.keys() <= impossible.keys())
     return AddedNodes(
         counts=_named(candidates, counts),
-        lower_bound=search.lower_bound,
+        lower_bound=max(search.lower_bound, least),
         pending_before=len(before),
         impossible={key: impossible[key] for key in before if key in impossible},
         placements={key: final.placed[key] for key in before if key in final.placed},

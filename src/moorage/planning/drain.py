@@ -13,7 +13,7 @@ from typing import Any
 from msgspec.structs import asdict, replace
 
 from moorage.api import config as configuration
-from moorage.api import selectors
+from moorage.api import selectors, texts
 from moorage.api.node import Node
 from moorage.api.pod import Pod
 from moorage.controllers import cordon
@@ -32,7 +32,7 @@ from moorage.sim.outcomes import PodEviction
 MIRROR_POD = "mirror pod: its kubelet runs it from a file"
 DAEMON = "DaemonSet pod: comes and goes with its node"
 SEVERAL = "is selected by more than one budget, which the eviction API refuses: {}"
-SPENT = "budget {} is spent: {}, {} of {} pods healthy"
+SPENT = "budget {} is spent: {}, {} of {} healthy"
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +175,9 @@ def choose(there: Sequence[Node], names: Sequence[str], selector: str) -> list[N
         raise InputError(f'selector "{selector}": {error}') from None
     found = [node for node in there if matcher.matches(node.labels)]
     if not found:
-        raise InputError(f'selector "{selector}": matches none of the {len(by_name)} nodes')
+        raise InputError(
+            f'selector "{selector}": matches none of {texts.count(len(by_name), "node")}'
+        )
     return found
 
 
@@ -189,7 +191,7 @@ class _Draining:
         self._nodes = tuple(node.name for node in nodes)
         self._budgets = budgets.read(cluster.others)
         self._pending_before = pending_before
-        # Pods of the input without a node: they are placed elsewhere, and nothing is evicted.
+        # Pods of the input without a node, which exist after the drain, also without a controller.
         self._pending = {pod.key for pod in cluster.pods if not pod.node_name}
         self._source: dict[str, str] = {}
         self._lost: list[RemainingPod] = []
@@ -232,16 +234,13 @@ class _Draining:
         gone: list[Pod] = []
         kept: list[Pod] = []
         for pod in self._remaining:
-            (kept if self._is_blocked(pod) else gone).append(pod)
+            matching = budgets.of(pod, self._budgets)
+            is_blocked = len(matching) > 1 or (matching and not matching[0].charge(pod))
+            (kept if is_blocked else gone).append(pod)
         self._remaining = kept
         for pod in gone:
             self._evict(pod)
         return bool(gone)
-
-    def _is_blocked(self, pod: Pod) -> bool:
-        """Whether a budget forbids an eviction now; else it is charged."""
-        matching = () if pod.key in self._pending else budgets.of(pod, self._budgets)
-        return len(matching) > 1 or any(not each.charge(pod) for each in matching)
 
     def _is_lost(self, pod: Pod) -> bool:
         """Whether a pod is not created again."""
@@ -290,7 +289,8 @@ class _Draining:
         matching = budgets.of(pod, self._budgets)
         names = tuple(each.budget.key for each in matching)
         first = matching[0]
-        reason = SPENT.format(names[0], first.spec_text, first.healthy, first.selected)
+        selected = texts.count(first.selected, "pod")
+        reason = SPENT.format(names[0], first.spec_text, first.healthy, selected)
         if len(matching) > 1:
             reason = SEVERAL.format(", ".join(names))
         return RemainingPod(pod.key, pod.node_name, reason, names)

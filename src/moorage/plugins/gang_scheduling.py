@@ -70,8 +70,8 @@ class GangScheduling:
         if members is None or group.min_count is None:
             return ""
         return (
-            f"The gang {key} needs {group.min_count} pods: {len(members)} exist, "
-            f"{len(members.scheduled)} of them are on nodes."
+            f"The gang {key} needs {mp.texts.count(group.min_count, 'pod')}: "
+            f"{mp.texts.count(len(members), 'pod', 'exist')}, {len(members.scheduled):,} on nodes."
         )
 
     def events_to_register(self) -> mp.Events:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from moorage.api import texts
 from moorage.reporting import axes, charts, html
 from moorage.reporting.axes import SIZES, ChartSize, PlotArea
 from moorage.reporting.html import tag
@@ -149,7 +150,7 @@ def _picture(size: ChartSize, image: str, names: Sequence[str], seconds: float) 
             y = inner.top + inner.height * row / len(names) + 4
             label = f"{max(1, row):,}"
             parts.append(tag("text", label, x=inner.left - 6, y=f"{y:.1f}", class_="end"))
-    label = f"How full each of {len(names):,} nodes was over time"
+    label = f"How full each of {texts.count(len(names), 'node')} was over time"
     return axes.picture(sheet, label, *parts)
 
 

@@ -24,7 +24,7 @@ def figure(result: Result) -> str:
 
 def _tile(node: NodeUse) -> str:
     new = f" +{len(node.new):,}" if node.new else ""
-    head = tag("b", html.text(node.name)) + tag("span", f"{node.pods:,} pods{new}")
+    head = tag("b", html.text(node.name)) + tag("span", f"{texts.count(node.pods, 'pod')}{new}")
     shown = [name for name in node.offered if name != PODS and node.requested[name]]
     bars = (_bar(node, name) for name in shown[:3])
     names = texts.listed(node.new, NAMES_WIDTH) or "no new pods"

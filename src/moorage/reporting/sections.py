@@ -71,7 +71,7 @@ def _placements(result: Result) -> str:
         for node in nodes[:MOST_PLACED]
     ]
     left = len(nodes) - MOST_PLACED
-    more = tag("p", f"and {left:,} more nodes", class_="note") if left > 0 else ""
+    more = tag("p", f"and {texts.count(left, 'more node')}", class_="note") if left > 0 else ""
     return html.table(["node", "new pods", "which"], rows, numbers=[1]) + more
 
 
@@ -191,7 +191,7 @@ def _waits(result: Result) -> str:
     names = ("mean", "median", "90 % within", "99 % within", "longest")
     spans = map(axes.span, (found.mean, found.p50, found.p90, found.p99, found.max))
     table = html.table(["", "wait"], zip(names, spans, strict=True), numbers=[1])
-    return chart + charts.figure("Percentiles", f"Of {found.count:,} pods.", table)
+    return chart + charts.figure("Percentiles", f"Of {texts.count(found.count, 'pod')}.", table)
 
 
 def _queues(result: Result) -> Iterator[str]:
@@ -298,7 +298,7 @@ def _decision(explained: Explanation) -> str:
         rows = explained.score_rows(ranking, MOST_SCORED)
         parts.append(html.table(heads, rows, numbers=range(1, len(heads))))
         if (left := len(ranking.nodes) - MOST_SCORED) > 0:
-            parts.append(tag("p", f"and {left:,} more nodes that fit", class_="note"))
+            parts.append(tag("p", f"and {texts.count(left, 'more node')} that fit", class_="note"))
     if explained.rejected:
         rows = [
             [len(group.nodes), group.reason, group.plugin, texts.listed(group.nodes, NAMES_WIDTH)]

@@ -119,12 +119,14 @@ def _shortage(wanted: Wanted, seen: list[Seen], cluster: mp.Cluster) -> Shortage
     if len(left) < max(wanted.needed, 1):
         tainted = matching - len(left)
         if tainted:
-            return Shortage(f"{tainted} of {matching} devices have a taint that is not tolerated")
-        return Shortage(f"there {'is' if matching == 1 else 'are'} only {matching}")
+            devices = mp.texts.count(matching, "device", "have")
+            return Shortage(f"{tainted} of {devices} a taint that is not tolerated")
+        return Shortage(f"there {mp.texts.verb(matching, 'are')} only {matching}")
     taken = [each for each in left if each.users and not each.model.is_shared]
     if len(left) - len(taken) < wanted.needed:
         users = tuple(dict.fromkeys(user for each in taken for user in each.users))
-        return Shortage(f"{len(taken)} of {len(left)} devices are taken", users)
+        devices = mp.texts.count(len(left), "device", "are")
+        return Shortage(f"{len(taken)} of {devices} taken", users)
     return None
 
 
