@@ -326,9 +326,10 @@ class WholeDocumentReader(DocumentReader):
         if isinstance(document, Mapping) and "items" not in document:
             api_version = _stated(origin, document, "apiVersion") or api_version
             kind = _stated(origin, document, "kind") or kind
-            self._skip(origin, document, api_version, kind)  # For the errors that it raises.
             known = kinds.known(api_version, kind)
-            if known is not None and (obj := self._converted(origin, document, known)) is not None:
+            if known is None:
+                self._skip(origin, document, api_version, kind)
+            elif (obj := self._converted(origin, document, known)) is not None:
                 self._check(origin, document, kind)
                 if obj.name:
                     namespace = (obj.namespace or "default") if known.namespaced else ""
