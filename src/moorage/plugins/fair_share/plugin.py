@@ -290,7 +290,7 @@ class FairShare:
         tree = rejection.cluster.derived(QueueTree)
         tree.refresh()
         queue = tree.find(rejection.pod)
-        if queue is None:
+        if queue is None or rejection.reason == NOT_HELPFUL:
             return ""
         request = tree.request(rejection.pod)
         if (over := queue.over_max(request)) is not None:
