@@ -142,3 +142,20 @@ def test_weights_are_always_one():
 @pytest.mark.parametrize("resources", [WITH_GPU[:2], WITH_GPU], ids=["two", "three"])
 def test_conforms(resources):
     check_plugin(NodeResourcesBalancedAllocation(resources=resources))
+
+
+@pytest.mark.parametrize("running", [2, 3])
+def test_sums_that_do_not_fit_into_64_bits(running):
+    """Both forms overflow as Go does, without a warning of NumPy."""
+    pods = [
+        make_pod(f"p{i}", node="n", requests={"memory": 2**62, "cpu": 1}) for i in range(running)
+    ]
+    nodes = [make_node("n", allocatable={"memory": "1Gi", "cpu": 8}), make_node("m")]
+    table = make_table(nodes, pods)
+    pod = make_pod(requests={"memory": "1Mi", "cpu": 1})
+    plugin, state = NodeResourcesBalancedAllocation(), make_state(pod, table)
+    assert plugin.pre_score(state, pod, table.active_rows).is_success
+    rows = [table.row_of[name] for name in ("n", "m")]
+    scores = [plugin.score(state, pod, table.info(row)) for row in rows]
+    assert plugin.score_all(state, pod, table)[rows].tolist() == scores
+    assert scores[0] != scores[1]

@@ -404,6 +404,26 @@ def test_a_pod_that_requests_more_than_any_node_has(settings, score, memory):
     assert scored(settings, make_pod(), offered, running) == score
 
 
+@pytest.mark.parametrize(
+    ("settings", "score"),
+    [
+        # A hundred times 2^63 // 100 + 1 does not fit into 64 bits: it is almost -2^63.
+        pytest.param(least(memory=1), -99, id="least"),
+        pytest.param(most(memory=1), 0, id="most"),
+    ],
+)
+def test_percentages_overflow_as_in_go(settings, score):
+    allocatable = {"memory": 2**63 // 100 + 1, "pods": 9}
+    table = make_table([make_node("n", allocatable=allocatable)])
+    pod = make_pod(requests={"memory": 0})
+    plugin = NodeResourcesFit(scoring_strategy=settings)
+    state = make_state(pod, table)
+    plugin.pre_score(state, pod, table.active_rows)
+    row = table.row_of["n"]
+    assert plugin.score(state, pod, table.info(row)) == score
+    assert plugin.score_all(state, pod, table)[row] == score
+
+
 @given(st.integers(1, LARGEST), st.integers(0, 100), st.integers(-1, 1))
 @example(LARGEST, 100, -1)
 @example(LARGEST, 99, 0)

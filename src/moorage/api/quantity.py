@@ -35,6 +35,11 @@ def nano(quantity: Quantity) -> int:
     return _parse(repr(quantity))  # The shortest text is the one in the JSON.
 
 
+def wrapped(number: int) -> int:
+    """A number in 64 bits, with overflow as in Go."""
+    return (number + (1 << 63)) % (1 << 64) - (1 << 63)
+
+
 def value(quantity: Quantity) -> int:
     """Whole units, rounded up."""
     return value_of_nano(nano(quantity))

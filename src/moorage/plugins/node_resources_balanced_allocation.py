@@ -21,9 +21,11 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]
 
 UNCHANGED = 75
+LEAST = 50
 ADDED = mp.StateKey["AddedAmounts"]("NodeResourcesBalancedAllocation.added")
 # Sums of whole numbers about as large as this are the same in floats.
 EXACT = 1 << 52
+MOST = (1 << 63) - 1
 # As arrays, because an operation with a number takes longer for it to be converted.
 TWO, FIFTY = np.array(2.0), np.array(50.0)
 
@@ -84,11 +86,10 @@ class NodeResourcesBalancedAllocation:
         for resource, amount in adds.each:
             allocatable, requested = node.amounts(resource)
             if allocatable > 0:
-                capacity = float(allocatable)  # An int by an int would be rounded differently.
-                added = requested + amount
-                before.append(requested / capacity if requested < capacity else 1.0)
-                after.append(added / capacity if added < capacity else 1.0)
-        return 50 + (50 + _balance(after) - _balance(before)) // 2
+                before.append(_fraction(requested, allocatable))
+                after.append(_fraction(mp.quantity.wrapped(requested + amount), allocatable))
+        change = mp.quantity.wrapped(50 + _balance(after) - _balance(before))
+        return 50 + (change // 2 if change >= 0 else -(-change // 2))
 
     def score_all(self, state: mp.CycleState, pod: mp.Pod, table: mp.Rows) -> mp.Scores:
         added = self._added_in(state)
@@ -99,7 +100,12 @@ class NodeResourcesBalancedAllocation:
         after = _balance_all(table, added)
         after += table[base_column(added.resources)]
         after >>= 1  # 50 and half of the rest, which is never negative.
-        return after  # type: ignore[return-value]  # Half as wide is half the work.
+        if not _has_overflown(table, added, after):
+            return after  # type: ignore[return-value]  # Half as wide is half the work.
+        scores = after.astype(np.int64)
+        for row in np.flatnonzero(state.table.active_rows).tolist():
+            scores[row] = self.score(state, pod, state.table.info(row))
+        return scores
 
 
 class AddedAmounts(NamedTuple):
@@ -136,14 +142,14 @@ class Base:
         for resource in self.resources:
             allocatable, requested = node.amounts(resource)
             if allocatable > 0:
-                fractions.append(requested / float(allocatable) if requested < allocatable else 1.0)
-        return 150 - _balance(fractions)
+                fractions.append(_fraction(requested, allocatable))
+        # Where a sum has overflown, rows are scored one by one, without this column.
+        return 150 - max(_balance(fractions), 0)
 
     def read_all(self, table: mp.Rows) -> Ints:
         """Of many."""
-        return 150 - _balance_all(
-            table, AddedAmounts.of([(r, 0) for r in self.resources], is_some=False)
-        )
+        added = AddedAmounts.of([(r, 0) for r in self.resources], is_some=False)
+        return 150 - np.maximum(_balance_all(table, added), 0)
 
 
 @lru_cache(maxsize=256)
@@ -153,9 +159,16 @@ def base_column(resources: tuple[str, ...]) -> mp.UsageColumn:
     return mp.UsageColumn("base", read=base.read, read_all=base.read_all)
 
 
+def _fraction(requested: int, allocatable: int) -> float:
+    """How full a node is of a resource."""
+    # An int by an int would be rounded differently.
+    return requested / float(allocatable) if requested < allocatable else 1.0
+
+
 def _balance(fractions: list[float]) -> int:
-    """100 where all fractions are equal, down to 50."""
-    return int((1 - _deviation(fractions)) * 100)
+    """100 where all fractions are equal, down to 50; less where a sum has overflown."""
+    balance = (1 - _deviation(fractions)) * 100
+    return int(balance) if abs(balance) < 1 << 63 else -(1 << 63)
 
 
 def _deviation(fractions: list[float]) -> float:
@@ -187,7 +200,16 @@ def _balance_all(table: mp.Rows, added: AddedAmounts) -> Ints:
     # Half of it is the deviation; to double the rest and not the points takes one pass less.
     np.subtract(TWO, distances, out=distances)
     distances *= FIFTY
-    return distances.astype(np.int32)
+    with np.errstate(invalid="ignore"):  # See `_has_overflown`.
+        return distances.astype(np.int32)
+
+
+def _has_overflown(table: mp.Rows, added: AddedAmounts, scores: Ints) -> bool:
+    """Whether a sum does not fit into 64 bits: it is negative, or would be with the pod."""
+    if len(scores) and scores.item(scores.argmin()) < LEAST:
+        return True
+    sums = [(table.requested(resource), amount) for resource, amount in added.each]
+    return any(len(sum_) and sum_.item(sum_.argmax()) > MOST - amount for sum_, amount in sums)
 
 
 def _fractions(table: mp.Rows, added: AddedAmounts, offers: mp.Allocatable) -> Floats:

@@ -89,6 +89,8 @@ class ScoreView(PluginView):
             self.errors.pop(row, None)
         try:
             raw = invoke.score_one(self._one, self.state, self._pod, NodeInfo(self.table, row))
+            if self.normalizer is None:
+                raw = checked(self.name, raw)
         except PluginError as raised:
             self.errors[row] = raised
             raw = 0

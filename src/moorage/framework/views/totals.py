@@ -12,7 +12,13 @@ from moorage.framework.state import CycleState
 from moorage.framework.status import Mask, Scores
 from moorage.framework.views.parts import CycleParts, KnownScores, Part, Parts
 from moorage.framework.views.row_sets import BestRows, RowBlocks
-from moorage.framework.views.scores import NO_SCORES, NormalizedView, ScoreView, check_range
+from moorage.framework.views.scores import (
+    NO_SCORES,
+    NormalizedView,
+    ScoreRangeError,
+    ScoreView,
+    check_range,
+)
 from moorage.framework.views.view import Changed, RowArray, View, rows_of_both
 from moorage.nodes.changes import UNREAD
 
@@ -237,9 +243,12 @@ class TotalView(View):
 
 
 def _failure(view: ScoreView | NormalizedView, fits: Mask) -> PluginError | None:
-    for row in sorted(view.errors):
-        if fits[row]:
-            return view.errors[row]
+    errors = [error for row, error in sorted(view.errors.items()) if fits[row]]
+    for error in errors:
+        if not isinstance(error, ScoreRangeError):
+            return error
+    if errors:
+        return errors[0]
     try:
         check_range(view.name, view.values, fits)
     except PluginError as failure:

@@ -1,7 +1,7 @@
 """The score: how good is a node that would be this full of a resource?
 
 A scorer rates one resource from 0 to 100 and combines the ratings of several into one score. This
-is integer arithmetic on amounts that are never negative, where `//` rounds as Kubernetes does.
+is the integer arithmetic of Go: in 64 bits, with overflow, and divided toward zero.
 
 For many nodes it may be done in floats, multiplied by reciprocals, which is several times faster.
 Half a unit is added to a hundred times the amount. So a percentage is never closer to a whole one
@@ -59,7 +59,9 @@ class LeastAllocated(ResourceScorer):
     """The emptier the better: spreads pods."""
 
     def rate(self, requested: int, allocatable: int) -> int:
-        return 0 if requested > allocatable else (allocatable - requested) * 100 // allocatable
+        if requested > allocatable:
+            return 0
+        return percent_of(mp.quantity.wrapped(allocatable - requested), allocatable)
 
     def rate_all(self, requested: Ints, allocatable: Ints) -> Ints:
         used = np.minimum(requested, allocatable, out=requested)
@@ -76,7 +78,7 @@ class MostAllocated(ResourceScorer):
     """The fuller the better: packs pods."""
 
     def rate(self, requested: int, allocatable: int) -> int:
-        return 100 if requested > allocatable else requested * 100 // allocatable
+        return percent_of(min(requested, allocatable), allocatable)
 
     def rate_all(self, requested: Ints, allocatable: Ints) -> Ints:
         return _percent(np.minimum(requested, allocatable, out=requested), allocatable)
@@ -101,11 +103,13 @@ class RequestedToCapacityRatio(ResourceScorer):
 
     def rate(self, requested: int, allocatable: int) -> int:
         full = requested > allocatable
-        return self._ratings[100 if full else requested * 100 // allocatable]
+        percent = 100 if full else percent_of(requested, allocatable)
+        return self._ratings[min(max(percent, 0), 100)]
 
     def rate_all(self, requested: Ints, allocatable: Ints) -> Ints:
-        used = np.minimum(requested, allocatable, out=requested)
-        utilization = _percent(used, allocatable)
+        full = requested > allocatable
+        utilization = _percent(requested, allocatable)
+        utilization[full] = 100
         ratings = self._ratings_array.take(utilization, mode="clip")  # "clip" is the fast mode
         ratings *= allocatable > 0
         return ratings
@@ -128,17 +132,26 @@ def of(settings: mp.ScoringStrategy) -> ResourceScorer:
             raise ValueError(f'scoringStrategy.type: "{other}" is not supported')
 
 
+def percent_of(part: int, whole: int) -> int:
+    """The percentage that a part is of a whole; from 2^63 / 100 on, it overflows."""
+    return _whole(mp.quantity.wrapped(part * 100), whole)
+
+
 def _percent(part: Ints, whole: Ints) -> Ints:
     part *= 100
     return _whole(part, whole)
 
 
 def _whole(part: IntOrInts, whole: IntOrInts | int) -> IntOrInts:
-    """Integer division, in which NumPy's n // 0 is 0: what is not there earns nothing."""
-    if isinstance(whole, int):
-        return part // whole
+    """Integer division, toward zero, in which n / 0 is 0: what is not there earns nothing."""
+    if isinstance(part, int):
+        return part // whole if part >= 0 else -(-part // whole)
     with np.errstate(divide="ignore"):
-        return part // whole
+        quotient = part // whole
+        if len(part) and part.item(part.argmin()) < 0:
+            # Rounded down, and by one too far if there is a remainder.
+            quotient += (part < 0) & (quotient * whole != part)
+    return quotient
 
 
 class ScoredResource(NamedTuple):
