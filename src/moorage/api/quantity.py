@@ -76,7 +76,7 @@ def from_nano(count: int) -> Quantity:
 
 def canonical(quantity: Quantity) -> str:
     """A quantity as an API server writes it: "4096Mi" becomes "4Gi", "0.5" becomes "500m"."""
-    match = _GRAMMAR.fullmatch(quantity.strip()) if isinstance(quantity, str) else None
+    match = _GRAMMAR.fullmatch(quantity.strip(" ")) if isinstance(quantity, str) else None
     count = nano(quantity)
     _, _, _, binary, exponent, _ = match.groups() if match is not None else (None,) * 6
     if binary and abs(count) >= 1024 * NANO:
@@ -122,7 +122,7 @@ def format_value(amount: int, resource: str) -> str:
 
 @lru_cache(maxsize=65536)
 def _parse(text: str) -> int:
-    match = _GRAMMAR.fullmatch(text.strip()) if len(text) <= _LONGEST else None
+    match = _GRAMMAR.fullmatch(text.strip(" ")) if len(text) <= _LONGEST else None
     if match is None:
         raise ValueError(f'"{text[:60]}" is not a quantity')
     sign, whole, fraction, binary, exponent, decimal = match.groups()
