@@ -21,6 +21,7 @@ FAMILIES = (
     "config",
     "volumes",
     "dra",
+    "found",
     "hard/affin",
     "hard/badpref",
     "hard/dracon",

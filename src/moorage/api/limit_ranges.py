@@ -34,10 +34,9 @@ def set_defaults(pod: dict[str, Any], ranges: Iterable[Fields]) -> None:
     for limit_range in ranges:
         limits: dict[str, Any] = {}
         requested: dict[str, Any] = {}
-        for limit in _limits(limit_range, "Container"):
-            limits |= {k: v for k, v in fe.mapping(limit, "default").items() if k not in limits}
-            default = fe.mapping(limit, "defaultRequest")
-            requested |= {k: v for k, v in default.items() if k not in requested}
+        for limit in _limits(limit_range, "Container"):  # The last one counts.
+            limits |= fe.mapping(limit, "default")
+            requested |= fe.mapping(limit, "defaultRequest")
         done = [
             text
             for field, word in (("containers", "container"), ("initContainers", "init container"))

@@ -162,6 +162,15 @@ def test_11_of_equal_pods_the_one_that_started_later_is_the_victim(bench, make):
     assert cluster.victims(make.pod("p", "high", "S")) == {"n1": ["young"]}
 
 
+def test_of_pods_that_have_not_started_the_one_that_came_first_is_the_victim(bench, make):
+    cluster = bench().add(
+        make.node("n1"),
+        make.pod("first", "low", "M", node="n1"),
+        make.pod("second", "low", "M", node="n1"),
+    )
+    assert cluster.victims(make.pod("p", "high", "M")) == {"n1": ["first"]}
+
+
 def test_a_pod_that_has_not_started_is_the_victim_before_started_pods(bench, make):
     cluster = bench().add(
         make.node("n1", 200),
@@ -480,7 +489,9 @@ def test_27_only_the_pod_with_matching_anti_affinity_is_a_victim(bench, make):
 
 def test_nominated_pods_need_room_too(bench, make):
     cluster = bench().add(
-        make.node("n1"), make.pod("a", "low", "M", node="n1"), make.pod("b", "low", "M", node="n1")
+        make.node("n1"),
+        make.pod("a", "low", "M", start=0, node="n1"),
+        make.pod("b", "low", "M", start=1, node="n1"),
     )
     waiting = make.pod("waiting", "high", "M")
     alone = cluster.decide(make.pod("p", "high", "M")).post_filter

@@ -33,6 +33,8 @@ class PreemptionDryRun:
     lower: Matrix
     violating: Matrix
     violated: list[Violated]
+    # How many pods have a lower priority, for each row; empty without budgets.
+    lowers: list[int]
 
     @classmethod
     def of(
@@ -49,6 +51,7 @@ class PreemptionDryRun:
         lower = (numbers != 0) & (pods.priorities[rows, :width] < pod.priority)
         violating = np.zeros_like(lower)
         violated: list[Violated] = [{}] * len(rows)
+        lowers: list[int] = []
         if budgets:
             lowers = lower.sum(axis=1).tolist()
             for i, row in enumerate(rows.tolist()):
@@ -58,7 +61,7 @@ class PreemptionDryRun:
                 if found:
                     violated[i] = found
                     violating[i, : len(placed)] = [each.pod.uid in found for each in placed]
-        return cls(pods.table, rows, what_if, pods, numbers, lower, violating, violated)
+        return cls(pods.table, rows, what_if, pods, numbers, lower, violating, violated, lowers)
 
     def run(self, results: DryRunResults) -> None:
         """Find the victims, or why there are none, for all rows."""
@@ -94,7 +97,7 @@ class PreemptionDryRun:
             results.record(row, victims.none_needed(self.table.name(row)))
         places = np.flatnonzero(found)
         rows, victim = self.rows[places], victim[places]
-        block = BlockVictims(self.table, self.pods, victim, places, self.violated)
+        block = BlockVictims(self.table, self.pods, victim, places, self.violated, self.lowers)
         results.record_block(rows, self._figures(rows, victim, self.violating[places]), block)
 
     def _figures(self, rows: mp.RowArray, victim: Matrix, violating: Matrix) -> list[Figures]:

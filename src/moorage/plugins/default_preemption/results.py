@@ -45,15 +45,18 @@ class BlockVictims(NamedTuple):
 
     table: mp.NodeTable
     pods: SortedPods
-    # For each of these rows, which of its pods are victims, and its index in `violated`.
+    # For each of these rows, which of its pods are victims, and its index in the lists below.
     chosen: NDArray[np.bool_]
     places: mp.RowArray
     violated: list[Violated]
+    lowers: list[int]
 
     def candidate(self, row: int, i: int) -> mp.Candidate:
         """The candidate of a row, which is the i-th of these."""
-        leaving = compress(self.pods.placed[row], self.chosen[i].tolist())
-        violated = self.violated[self.places.item(i)]
+        place = self.places.item(i)
+        leaving: Iterable[mp.Placed] = compress(self.pods.placed[row], self.chosen[i].tolist())
+        if violated := self.violated[place]:
+            leaving = victims.sorted_again(leaving, violated, self.lowers[place])
         return victims.candidate(self.table.names[row], [each.pod for each in leaving], violated)
 
 

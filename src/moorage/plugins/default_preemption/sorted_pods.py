@@ -2,7 +2,8 @@
 
 A higher priority is more important, then an earlier start. A pod that has not started counts as
 one that starts now, after all others. Of pods that are equal in both, the one that came to the
-node earlier is more important.
+node earlier is more important; of those that have not started, the one that came later, because
+kube-scheduler reads the clock anew for each comparison.
 
 `SortedPods` has the pods of all rows as columns. A row is sorted again when it changes, and the
 result is shared by all preemptors: the pods below a given priority are the end of each row.
@@ -45,8 +46,12 @@ def started_at(pod: mp.Pod) -> float:
 
 
 def ordered(placed: Iterable[mp.Placed]) -> list[mp.Placed]:
-    """Pods of a node, the most important first."""
-    return sorted(placed, key=lambda each: (-each.pod.priority, started_at(each.pod)))
+    """Pods in the order in which they came, as a list with the most important first."""
+    keys = []
+    for place, each in enumerate(found := [*placed]):
+        started = started_at(each.pod)
+        keys.append((-each.pod.priority, started, -place if started == NOT_STARTED else place))
+    return [found[abs(place)] for *_, place in sorted(keys)]
 
 
 class SortedPods:
@@ -98,12 +103,13 @@ class SortedPods:
         started_at = np.array(_of_each(times, instant), dtype=np.float64)
         numbers = np.array(_of_each(usages, self.usages.number), dtype=np.int64)
         ends = lengths.cumsum()
-        # The sort is stable, so pods that are equal stay in the order in which they came.
-        order = np.lexsort((started_at, -priorities, np.repeat(ends, lengths)))
+        places = np.arange(len(every))
+        came = np.where(started_at == NOT_STARTED, -places, places)
+        order = np.lexsort((came, started_at, -priorities, np.repeat(ends, lengths)))
         every = [*map(every.__getitem__, order.tolist())]
         for row, end, length in zip(rows.tolist(), ends.tolist(), lengths.tolist(), strict=True):
             self.placed[row] = every[end - length : end]
-        positions = np.arange(len(every)) - np.repeat(ends - lengths, lengths)
+        positions = places - np.repeat(ends - lengths, lengths)
         here = np.repeat(rows, lengths), positions
         self.numbers[rows] = 0
         self.numbers[here] = numbers[order]

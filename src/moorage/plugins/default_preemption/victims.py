@@ -6,7 +6,7 @@ those that a PodDisruptionBudget protects, then the others, the most important f
 cannot be added back is a victim.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from moorage import plugin as mp
 from moorage.plugins.default_preemption import sorted_pods
@@ -31,11 +31,23 @@ def on_node(
     violated = budgets.violated_by(ordered)
     ordered.sort(key=lambda each: each.pod.uid not in violated)
     staying = {each.pod.uid for each in ordered if _may_stay(each, what_if)}
-    victims = sorted_pods.ordered(each for each in lower if each.pod.uid not in staying)
+    leaving = [each for each in ordered if each.pod.uid not in staying]
+    victims = sorted_again(leaving, violated, len(lower))
     node = what_if.info.name
     return (
         candidate(node, [each.pod for each in victims], violated) if victims else none_needed(node)
     )
+
+
+def sorted_again(
+    leaving: Iterable[mp.Placed], violated: Violated, lower: int
+) -> Sequence[mp.Placed]:
+    """The victims among a number of pods of lower priority, the most important first.
+
+    As in Kubernetes, those that budgets protect come before others that are equal to them.
+    """
+    leaving = sorted(leaving, key=lambda each: each.pod.uid not in violated)
+    return sorted_pods.ordered(leaving) if 0 < len(violated) < lower else leaving
 
 
 def _may_stay(each: mp.Placed, what_if: mp.HypotheticalNode) -> bool:
