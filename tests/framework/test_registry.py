@@ -249,6 +249,24 @@ class Misspelt:
     def filters(self, state, pod, node): ...
 
 
+class MisspeltBeside(Plain):
+    def filter(self, state, pod, node): ...
+
+    def scores(self, state, pod, node): ...
+
+
+class Helper(Plain):
+    """Methods with similar names, but other parameters, and one beside the method itself."""
+
+    def filter(self, state, pod, node): ...
+
+    def filters(self, state, pod, node): ...
+
+    def scores(self, nodes): ...
+
+    reserved = ()
+
+
 class CamelCase(Plain):
     def preFilter(self, state, pod): ...
 
@@ -320,13 +338,19 @@ WORDLESS = located("KeyError", EmptyError)
         pytest.param(
             Misspelt,
             None,
-            "filters is no extension point, and nobody calls it; write filter",
+            "filters is no extension point, so it is never called; write filter",
             id="a misspelt extension point",
+        ),
+        pytest.param(
+            MisspeltBeside,
+            None,
+            "scores is no extension point, so it is never called; write score",
+            id="a misspelt extension point beside a correct one",
         ),
         pytest.param(
             CamelCase,
             None,
-            "preFilter is no extension point, and nobody calls it; write pre_filter",
+            "preFilter is no extension point, so it is never called; write pre_filter",
             id="a method in Go's spelling",
         ),
         pytest.param(
@@ -365,6 +389,10 @@ def test_an_invalid_plugin_is_refused_with_one_line(cls, args, problem):
     with pytest.raises(ConfigError) as raised:
         registry.make("Given", cls, args)
     assert raised.value.problems == [f'initializing plugin "Given": {problem}']
+
+
+def test_helpers_may_have_similar_names():
+    assert registry.make("Helper", Helper, None).name == "Plain"
 
 
 def test_a_missing_argument_is_an_error():

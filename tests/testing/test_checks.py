@@ -125,6 +125,16 @@ class Nameless(CarbonAware):
     name = ""
 
 
+class MisspelledBeside:
+    name = "MisspelledBeside"
+
+    def filter(self, state, pod, node):
+        return mp.SUCCESS
+
+    def scores(self, state, pod, node):
+        return 0
+
+
 class Misspelled(CarbonAware):
     def preFilter(self, state, pod):
         return mp.SUCCESS
@@ -412,6 +422,11 @@ class PreparesNothing(Filters):
     [
         pytest.param(object(), "needs a class attribute `name`", id="no name"),
         pytest.param(Nameless(), "name must not be empty", id="an empty name"),
+        pytest.param(
+            MisspelledBeside(),
+            "scores is never called; call it score",
+            id="misspelled beside a correct one",
+        ),
         pytest.param(
             Misspelled(), "preFilter is never called; call it pre_filter", id="misspelled"
         ),

@@ -126,8 +126,8 @@ def _problem(plugin: Any) -> str:
         return "it needs a class attribute `name`"
     # Classes are hashable, but the type checker does not know it.
     cls = cast(Hashable, type(plugin))
-    if misspelt := _misspelt(cls):
-        return misspelt
+    if (found := misspelt(cls)) is not None:
+        return f"{found[0]} is no extension point, so it is never called; write {found[1]}"
     if not any(hasattr(plugin, method) for methods in POINTS.values() for method in methods):
         return "it has no method of any extension point"
     depends = getattr(plugin, "depends", Depends.ANYTHING)
@@ -143,22 +143,41 @@ def _problem(plugin: Any) -> str:
 
 
 @cache
-def _misspelt(cls: Any) -> str:
-    """A method whose name is a misspelt one of the contract: it would never be called."""
-    own = [name for name in dir(cls) if not name.startswith("_")]
-    points = {_letters(method): [method] for method in METHODS}
-    meant = {name: points.get(_letters(name), []) for name in own}
-    if not any(hasattr(cls, method) for method in METHODS):
-        meant = {name: difflib.get_close_matches(name.lower(), METHODS, n=1) for name in own}
-    for name, methods in meant.items():
-        for method in methods:
-            if not hasattr(cls, method):
-                return f"{name} is no extension point, and nobody calls it; write {method}"
-    return ""
+def misspelt(cls: Any) -> tuple[str, str] | None:
+    """A method that would never be called, because its name is a misspelt one of the contract.
+
+    And the one that is meant; None if there is no such method.
+    """
+    own = [name for name in dir(cls) if not name.startswith("_") and name not in METHODS]
+    points = {_letters(method): method for method in METHODS}
+    is_alone = not any(hasattr(cls, method) for method in METHODS)
+    # Beside methods of the contract it may be a helper whose name is similar by chance.
+    cutoff = 0.6 if is_alone else CLOSE
+    for name in own:
+        if (same := points.get(_letters(name))) is not None:
+            return name, same
+        for close in difflib.get_close_matches(name.lower(), METHODS, n=1, cutoff=cutoff):
+            if is_alone or (not hasattr(cls, close) and _takes_arguments_of(cls, name, close)):
+                return name, close
+    return None
+
+
+# As of difflib: `scores` and `score` have 0.9, `normalize` and `normalize_score` 0.75.
+CLOSE = 0.75
 
 
 def _letters(name: str) -> str:
     return name.replace("_", "").lower().replace("normalise", "normalize")
+
+
+def _takes_arguments_of(cls: Any, name: str, method: str) -> bool:
+    """Whether an attribute is a method with as many parameters as one of the contract."""
+    function = getattr(cls, name)
+    if not inspect.isfunction(function):
+        return False
+    own = list(inspect.signature(function).parameters.values())[1:]
+    required = [each for each in own if each.default is inspect.Parameter.empty]
+    return len(required) == len(METHODS[method].arguments)
 
 
 @cache

@@ -5,7 +5,7 @@ import pickle
 from collections.abc import Callable
 from typing import Any
 
-from moorage.framework import points
+from moorage.framework import points, registry
 from moorage.framework.events import ClusterEvent
 from moorage.framework.points import Depends, Plugin
 from moorage.nodes.columns import Column
@@ -30,15 +30,14 @@ def check_shape(plugin: Plugin) -> None:
 
 
 def _check_methods(plugin: Plugin) -> None:
-    squeezed = {method.replace("_", ""): method for method in points.METHODS}
     for attribute in dir(plugin):
         if attribute in points.METHODS:
             method = getattr(plugin, attribute)
             arguments = points.METHODS[attribute].arguments
             if method is not None:  # None gives an inherited method up.
                 _check_arguments(f"{plugin.name}.{attribute}", method, arguments)
-        elif (meant := squeezed.get(attribute.replace("_", "").lower())) is not None:
-            raise AssertionError(f"{plugin.name}.{attribute} is never called; call it {meant}")
+    if (found := registry.misspelt(type(plugin))) is not None:
+        raise AssertionError(f"{plugin.name}.{found[0]} is never called; call it {found[1]}")
     assert any(points.implements(plugin, point) for point in points.POINTS), (
         f"{plugin.name} has no method of any extension point; there are " + ", ".join(points.POINTS)
     )
