@@ -13,7 +13,9 @@
 An external failure (a refused binding, a lost connection) is an `Outcome`, not an exception.
 """
 
+import inspect
 import os
+from typing import Any
 
 # What plugin code may raise without stopping the scheduler. `sys.exit` in a plugin is an error of
 # that plugin; KeyboardInterrupt still stops the process.
@@ -121,3 +123,9 @@ def location(raised: BaseException) -> str:
             found = f" ({file}:{step.tb_lineno})"
         step = step.tb_next
     return found
+
+
+def definition(function: Any) -> str:
+    """Where a function of a plugin is defined, as ` (file.py:12)`; empty if it is not Python."""
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    return "" if code is None else f" ({os.path.split(code.co_filename)[1]}:{code.co_firstlineno})"

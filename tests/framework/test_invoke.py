@@ -129,6 +129,14 @@ def test_an_invalid_score_raises(result):
         invoke.score_one(method("score", result), STATE, POD, TABLE.info(0))
 
 
+@pytest.mark.parametrize("result", [None, "50", [50]], ids=repr)
+def test_a_score_that_is_no_number_names_the_plugin_and_its_line(result):
+    with pytest.raises(PluginError) as raised:
+        invoke.score_one(method("score", result), STATE, POD, TABLE.info(0))
+    text = f"a score has to be a whole number, is {result!r} (test_invoke.py:"
+    assert f'running Score plugins: plugin "P" failed with: {text}' in str(raised.value)
+
+
 @pytest.mark.parametrize(
     ("dtype", "becomes"),
     [

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable
 from functools import wraps
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, SupportsInt, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,14 @@ from moorage import plugin_reports
 from moorage.api.pod import Pod
 from moorage.api.selectors import SelectorError
 from moorage.api.server_requests import PodRequest, Request
-from moorage.errors import PLUGIN_EXCEPTIONS, MoorageError, PluginError, describe, location
+from moorage.errors import (
+    PLUGIN_EXCEPTIONS,
+    MoorageError,
+    PluginError,
+    definition,
+    describe,
+    location,
+)
 from moorage.framework import points
 from moorage.framework.points import Awaiting
 from moorage.framework.status import (
@@ -260,7 +267,7 @@ def score_one(method: PluginMethod, state: "CycleState", pod: Pod, node: "NodeIn
         return score
     if isinstance(score, float) and 0 < score < 1:
         plugin_reports.warning(method.name, FRACTIONS)
-    return _converted(method, int, score)
+    return _converted(method, _integer, score)
 
 
 def score_rows(method: PluginMethod, state: "CycleState", pod: Pod, rows: "Rows") -> Scores:
@@ -279,6 +286,12 @@ INT32 = np.dtype(np.int32)
 FRACTIONS = "scores below 1 count as 0, because scores are whole numbers; use 0 to 100"
 
 
+def _integer(returned: Any) -> int:
+    if isinstance(returned, str) or not isinstance(returned, SupportsInt):
+        raise TypeError(f"a score has to be a whole number, is {returned!r}")
+    return int(returned)
+
+
 def _integers(returned: Any) -> Scores:
     scores: Scores = np.asarray(returned)
     # Half as wide is half the work, and wide enough.
@@ -290,7 +303,7 @@ def _converted(method: PluginMethod, convert: Callable[[Any], T], returned: Any)
     try:
         return convert(returned)
     except (TypeError, ValueError, OverflowError) as wrong:
-        raise method.failed(describe(wrong)) from wrong
+        raise method.failed(describe(wrong) + definition(method._function)) from wrong
 
 
 def group_keys(
@@ -338,7 +351,7 @@ def normalized(method: PluginMethod, raw: Any, *args: Any) -> Any:
     """One raw score or an array of them, normalised to integers, by a `normalizer.apply`."""
     returned = method.call(raw, *args)
     if isinstance(raw, int):
-        return returned if type(returned) is int else _converted(method, int, returned)
+        return returned if type(returned) is int else _converted(method, _integer, returned)
     scores = _converted(method, _integers, returned).astype(np.int64, copy=False)
     if scores.shape != raw.shape:
         raise method.failed(f"a normalizer must return {len(raw)} scores for as many")
