@@ -22,6 +22,7 @@ help: ## List these commands
 demo: .venv/.installed ## Schedule the pods of a small example cluster, then explain why one of them is pending
 	$(BIN)/moorage simulate -f examples/demo
 	$(BIN)/moorage explain analytics/quarterly-report-0 -f examples/demo
+	@printf '\nMoorage is in $(BIN). To go on with docs/tutorial.md in this terminal, type:\n\n  . $(BIN)/activate\n'
 
 # The tests start a hundred processes; without bytecode on disk each would compile Moorage again.
 test: .venv/.ready kubectl browser ## Run every test, as CI does

@@ -413,5 +413,5 @@ def test_arguments_are_matched_by_name_in_either_spelling(args):
 
 def test_files_that_are_not_installed_have_no_plugins(monkeypatch):
     monkeypatch.setattr(registry, "entry_points", lambda group: [])
-    with pytest.raises(ConfigError, match="not installed; run `pip install moorage`"):
+    with pytest.raises(ConfigError, match=r"not installed; run `pip install \.`"):
         Registry()

@@ -27,7 +27,7 @@ from moorage.framework.points import METHODS, POINTS, Depends
 GROUP = "moorage.plugins"
 NOT_INSTALLED = (
     "no plugin is registered, because Moorage runs from files that are not installed; "
-    "run `pip install moorage`, or `pip install -e .` in a checkout"
+    "run `pip install .`, or `pip install --editable .`, in the checkout"
 )
 
 

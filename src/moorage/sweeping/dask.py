@@ -23,7 +23,7 @@ def as_completed(
     try:
         distributed: Any = import_module("distributed")
     except ImportError:
-        raise InputError("Dask is not installed; write: pip install 'moorage[dask]'") from None
+        raise InputError("Dask is not installed; write: pip install distributed") from None
     if not items:
         return
     try:
