@@ -379,7 +379,7 @@ def test_what_requeues_no_pod(machine, happen):
         pytest.param(9, 5, False, id="a higher priority"),
     ],
 )
-@pytest.mark.parametrize("how", ["taken back", "moved", "deleted"])
+@pytest.mark.parametrize("how", ["taken back", "moved", "deleted", "bound"])
 def test_the_end_of_a_nomination_requeues_no_higher_priority(machine, how, mine, theirs, woken):
     run, is_woken = waiting_for(machine, ClusterEvent.POD_DELETE, priority=mine)
     pod = nominated(make_pod("p", priority=theirs), "n1")
@@ -387,9 +387,19 @@ def test_the_end_of_a_nomination_requeues_no_higher_priority(machine, how, mine,
     assert not is_woken()
     if how == "deleted":
         run.delete(pod)
+    elif how == "bound":
+        run.update(on(pod, "n2"))
     else:
         run.update(nominated(pod, "" if how == "taken back" else "n2"))
     assert is_woken() is woken
+
+
+def test_a_pod_that_is_bound_to_its_nominated_node_requeues_no_pod(machine):
+    run, is_woken = waiting_for(machine, ClusterEvent.POD_DELETE)
+    pod = nominated(make_pod("p", priority=5), "n1")
+    run.add(pod)
+    run.update(on(pod, "n1"))
+    assert not is_woken()
 
 
 def test_a_first_nomination_requeues_no_pod(machine):

@@ -1,6 +1,7 @@
 """Preemption in virtual time."""
 
 import pytest
+from tests.group_builders import group, settings
 
 from moorage import Simulation
 from moorage.sim.faults import Faults
@@ -103,6 +104,24 @@ def test_a_pod_that_is_bound_elsewhere_makes_preemption_possible():
     sim.create([pod("two", "1", labels=labels, nodeSelector={"kubernetes.io/hostname": "small"})])
     sim.run()
     assert sim.placements["default/high"] == "large"
+
+
+@pytest.mark.parametrize("preemptor", ["pod", "gang"])
+def test_a_nominated_pod_that_is_placed_elsewhere_frees_the_nominated_node(preemptor):
+    in_gang = {"schedulingGroup": {"podGroupName": "g"}} if preemptor == "gang" else {}
+    high = pod("high", "3", 1000, **in_gang)
+    sim = Simulation([*full("a", grace=20), group("g", 1), high], settings(), check=True)
+    sim.run(until=5)
+    sim.create([pod("mid", "4", 500)])
+    sim.run(until=6)
+    assert sim.read("Pod", "default", "high")["status"]["nominatedNodeName"] == "a"
+    assert "nominatedNodeName" not in sim.read("Pod", "default", "mid")["status"]
+    sim.create([node("b", "3")])  # No queueing hint says that this helps a pod that needs 4.
+    sim.run(until=10)
+    assert sim.placements["default/high"] == "b"
+    assert sim.read("Pod", "default", "mid")["status"]["nominatedNodeName"] == "a"
+    sim.run()
+    assert sim.placements["default/mid"] == "a"
 
 
 def test_a_pod_of_higher_priority_takes_the_nominated_node():

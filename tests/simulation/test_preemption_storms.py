@@ -131,7 +131,10 @@ def test_storm(seed):
 
 @pytest.mark.parametrize(
     "seed",
-    [pytest.param(20030, id="a nominated pod that waits for its retry keeps the room of others")],
+    [
+        pytest.param(20030, id="a nominated pod that waits for its retry keeps the room of others"),
+        pytest.param(51466, id="a nominated pod is bound elsewhere"),
+    ],
 )
 def test_seeds_that_failed(seed):
     check(live_through(seed, random_faults(seed)))

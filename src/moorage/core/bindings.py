@@ -123,7 +123,10 @@ class Bindings:
 
     def begin(self, entry: QueuedPod, decision: Decision, now: float) -> None:
         """Assume, reserve, permit; then go on as far as possible."""
+        nominated = self._queue.nominator.node_of(entry.uid)
         binding = self.assume(entry, decision, decision.node, now)
+        if nominated:
+            self._queue.placed(decision.pod, nominated, decision.node, now)
         if binding.active.isdisjoint(BEFORE_BIND):
             binding.stage = BINDING_TRANSITIONS[RESERVE, AGREE]
             self._allow(binding, now)

@@ -306,6 +306,8 @@ class PodGroupCycle:
         rejectors = set[str]().union(*(member.rejectors for member in members))
         for member in members:
             if member.binding is not None:
+                pod, nominated = member.entry.pod, member.nominated_before
+                self._state.queue.placed(pod, nominated, member.node, now)
                 member.binding.state[IN_POD_GROUP_CYCLE] = False
                 self._bindings.permit(member.binding, now)
         for member in members:

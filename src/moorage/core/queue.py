@@ -167,6 +167,11 @@ class SchedulingQueue:
             only=lambda other: other.priority <= pod.priority and other.uid != pod.uid,
         )
 
+    def placed(self, pod: Pod, nominated: str, node: str, now: float) -> None:
+        """A pod has a node: another one, nominated for it before, is free for other pods."""
+        if nominated and nominated != node:
+            self.nomination_ended(pod, nominated, now)
+
     # Attempts
 
     def pop(self, now: float) -> QueuedPod | None:
