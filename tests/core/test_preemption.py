@@ -30,7 +30,8 @@ def node(name="n1"):
 
 
 def low(name, cpu="1", node="n1", priority=0, **fields):
-    return make_pod(name, requests={"cpu": cpu}, priority=priority, node=node, **fields)
+    pod = make_pod(name, requests={"cpu": cpu}, priority=priority, node=node, **fields)
+    return replace(pod, status=replace(pod.status, start_time="2026-01-01T00:00:00Z"))
 
 
 def high(name="high", cpu="3", priority=1000):

@@ -20,10 +20,12 @@ def pod(name, cpu="1", priority=0, on=None, **spec):
         "priority": priority,
         "containers": [{"name": "c", "resources": {"requests": {"cpu": cpu}}}],
     }
+    status = {}
     if on:
         spec["nodeName"] = on
+        status["startTime"] = "2026-01-01T00:00:00Z"
     meta = {"name": name, "labels": {"app": name.partition("-")[0]}}
-    return {"kind": "Pod", "apiVersion": "v1", "metadata": meta, "spec": spec}
+    return {"kind": "Pod", "apiVersion": "v1", "metadata": meta, "spec": spec, "status": status}
 
 
 BUDGET = {

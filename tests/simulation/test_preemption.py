@@ -24,10 +24,12 @@ def pod(name, cpu, priority=0, on=None, grace=5, labels=None, **spec):
         "terminationGracePeriodSeconds": grace,
         **spec,
     }
+    status = {}
     if on is not None:
         spec["nodeName"] = on
+        status["startTime"] = "2026-01-01T00:00:00Z"
     meta = {"name": name, "labels": labels or {}}
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec, "status": status}
 
 
 def full(names="ab", per_node=4, **fields):
