@@ -8,8 +8,10 @@ import pytest
 import yaml
 
 from moorage.api import config
+from moorage.api.config import durations
 from moorage.cli.run import run
-from moorage.live import access, server
+from moorage.live import access, server, start
+from moorage.live import run as live
 from moorage.version import __version__
 
 ROOT = Path(__file__).parents[2]
@@ -95,6 +97,14 @@ def test_two_replicas_that_are_not_root_and_can_write_nowhere():
     assert own["readOnlyRootFilesystem"]
     assert not own["allowPrivilegeEscalation"]
     assert own["capabilities"] == {"drop": ["ALL"]}
+
+
+def test_it_may_write_what_is_outstanding_before_it_is_killed():
+    (grace,) = (option.default for option in run.params if option.name == "grace_seconds")
+    assert not any(flag.startswith("--grace-period") for flag in CONTAINER["args"])
+    needed = durations.parse(grace) + start.END_SECONDS
+    assert POD["terminationGracePeriodSeconds"] > needed
+    assert durations.parse(grace) == live.GRACE_SECONDS
 
 
 def test_the_shadow_takes_no_lease_and_has_the_same_rights_on_its_node():

@@ -274,6 +274,27 @@ def test_release_of_a_standby_changes_nothing():
     assert run(go) == "first"
 
 
+def test_release_while_a_renewal_is_under_way():
+    async def go(loop):
+        async with candidates(loop, "me") as (lease, elector):
+            await elector.acquire()
+            respond = lease.server.respond
+
+            async def slow(*request):
+                found = await respond(*request)
+                await asyncio.sleep(1)
+                return found
+
+            lease.server.respond = slow
+            keeping = asyncio.create_task(elector.keep())
+            await asyncio.sleep(2.5)  # The renewal was performed, its answer is on its way.
+            keeping.cancel()
+            await elector.release()
+            return lease.spec()["holderIdentity"]
+
+    assert run(go) == ""
+
+
 def test_release_after_a_take_over_changes_nothing():
     async def go(loop):
         async with candidates(loop, "me") as (lease, elector):

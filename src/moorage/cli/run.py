@@ -31,6 +31,12 @@ class VerbosityType(click.ParamType):  # type: ignore[type-arg] # Not generic in
         return int(text)
 
 
+def _not_negative(context: Context, option: Parameter, seconds: float) -> float:
+    if seconds < 0:
+        raise click.BadParameter("must not be negative")
+    return seconds
+
+
 # Flag, field of LeaderElection, type, help.
 _ELECTION_FLAGS: tuple[tuple[str, str, Any, str], ...] = (
     (
@@ -219,6 +225,16 @@ serving_options = options.bundled(
     "--kube-api-burst", "burst", type=int, help="Requests in a burst above that rate. [100]"
 )
 @leader_election
+@click.option(
+    "--grace-period",
+    "grace_seconds",
+    type=DurationType(),
+    default="30s",
+    show_default=True,
+    callback=_not_negative,
+    help="How long it may take to end after SIGTERM or SIGINT; outstanding bindings, conditions "
+    "and Events are written meanwhile.",
+)
 @serving_options
 @shadow_options
 @options.seed
@@ -248,6 +264,7 @@ def run(
     seed: int,
     verbosity: int,
     logging_format: str,
+    grace_seconds: float,
     serving: ServingOptions,
     shadow: ShadowOptions,
     **flags: Any,
@@ -255,7 +272,7 @@ def run(
     """Schedule the pods of a live cluster, next to kube-scheduler or instead of it.
 
     Flags override the file of --config. The exit code is 0 after SIGTERM or SIGINT, and 1 after
-    the lease was lost.
+    the lease was lost, or after a second signal, which ends it at once.
 
     With --shadow it schedules nothing and takes no lease: it decides for the pods of another
     scheduler and compares.
@@ -300,6 +317,7 @@ def run(
             extenders=extenders,
             observer=scheduler.metrics.requested,
             read_only=shadow.is_shadow,
+            grace_seconds=grace_seconds,
         )
         code = start.run(work)
         if isinstance(scheduler, ShadowScheduler):

@@ -70,6 +70,9 @@ class EventRecorder:
         is_busy: Callable[[], bool] = lambda: False,
     ) -> None:
         self.dropped = 0
+        self.outstanding = 0  # Waiting or being written.
+        self.given_up = 0
+        self._reported = 0
         self._client = client
         self._host = host
         self._clock = client.clock.wall
@@ -114,6 +117,7 @@ class EventRecorder:
     def _put(self, write: _Write) -> None:
         try:
             self._writes.put_nowait(write)
+            self.outstanding += 1
         except asyncio.QueueFull:
             self.dropped += 1
 
@@ -125,6 +129,7 @@ class EventRecorder:
             try:
                 await self._send(write)
             finally:
+                self.outstanding -= 1
                 self._writes.task_done()
 
     async def _send(self, write: _Write) -> None:
@@ -144,18 +149,22 @@ class EventRecorder:
                     return
             except ApiError as error:
                 if attempt == TRIES:
+                    self.given_up += 1
                     self._log.warning("Event given up", why=str(error))
                     return
             await asyncio.sleep(RETRY_SECONDS * self._random.uniform(1.0, 1.25))
 
     async def _clean_up_regularly(self) -> None:
-        reported = 0
         while True:
             await asyncio.sleep(CLEANUP_SECONDS)
             self.clean_up()
-            if self.dropped > reported:
-                self._log.warning("Events dropped", count=self.dropped - reported)
-                reported = self.dropped
+            self.report_dropped()
+
+    def report_dropped(self) -> None:
+        """Log how many Events were dropped since the last time."""
+        if self.dropped > self._reported:
+            self._log.warning("Events dropped", count=self.dropped - self._reported)
+            self._reported = self.dropped
 
     def clean_up(self) -> None:
         """End the series without a recent occurrence, and write long ones."""

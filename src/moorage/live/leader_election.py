@@ -174,13 +174,16 @@ class LeaderElector:
         spec = self._renewed(self._lease.spec)
         if await self._write(structs.replace(self._lease, spec=spec), self._clock()):
             return True
+        if (holder := await self._read_holder()) != self.identity:
+            self.is_held = False
+            raise LeaseLost(f"{holder or 'nobody'} holds the lease")
+        return False
+
+    async def _read_holder(self) -> str | None:
         body = await self._client.get(self._path, seconds=self._seconds, tries=1)
         lease = msgspec.json.decode(body, type=LeaseRecord)
         self._update(lease)
-        if lease.spec.holder_identity != self.identity:
-            self.is_held = False
-            raise LeaseLost(f"{lease.spec.holder_identity or 'nobody'} holds the lease")
-        return False
+        return lease.spec.holder_identity
 
     async def release(self) -> None:
         """Release the lease, so that another candidate need not wait until it expires."""
@@ -196,9 +199,12 @@ class LeaderElector:
             renew_time=now,
         )
         try:
-            await self._write(structs.replace(self._lease, spec=spec), self._clock())
+            # A renewal whose answer was not awaited may have changed it.
+            while not await self._write(structs.replace(self._lease, spec=spec), self._clock()):
+                if await self._read_holder() != self.identity:
+                    return
             self._log.info("released the lease")
-        except ApiError as error:
+        except (ApiError, msgspec.MsgspecError) as error:
             self._log.warning("cannot release the lease", why=str(error))
 
     # Standby and leader

@@ -23,7 +23,7 @@ written by `event_recorder`.
 """
 
 import asyncio
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -74,6 +74,14 @@ POD_SCHEDULED = "PodScheduled"
 REPEATED = (ReleaseResourceClaim, DeleteResourceClaim)
 MOST_REPEATED = 1000
 
+CONDITIONS = "conditions"
+_OUTSTANDING: dict[type[Request], str] = {
+    BindPod: "bindings",
+    PatchPodStatus: CONDITIONS,
+    PatchPodGroupStatus: CONDITIONS,
+    LookUpPod: "lookups",  # Of pods that may be bound.
+}
+
 Finished = Callable[[Ticket, Outcome], None]
 
 _log = logs.named("calls")
@@ -84,7 +92,7 @@ class _PodRequests:
     """The requests for one pod that are not sent yet, in order."""
 
     effects: deque[Effect] = field(default_factory=deque)
-    is_in_progress: bool = False
+    in_progress: Request | None = None
     queued: Priority | None = None  # The queue in which the pod waits for a worker.
 
 
@@ -104,6 +112,7 @@ class ApiPerformer:
         is_busy: Callable[[], bool] = lambda: False,
     ) -> None:
         self.bindings = 0  # In progress or waiting.
+        self.lost_conditions = 0  # Of pods that exist: refused, or the server did not answer.
         self._client = client
         self._events = events
         self._fence = fence
@@ -132,6 +141,15 @@ class ApiPerformer:
             if isinstance(request, BindPod):
                 self.bindings += 1
             self._enqueue(effect, request)
+
+    def outstanding(self) -> dict[str, int]:
+        """How many requests wait or are in progress, by kind."""
+        found: Counter[str] = Counter()
+        for pod in self._pods.values():
+            for request in (pod.in_progress, *(effect.request for effect in pod.effects)):
+                if request is not None:
+                    found[_OUTSTANDING.get(type(request), "others")] += 1
+        return dict(found)
 
     async def drained(self) -> None:
         """Wait until nothing is in progress."""
@@ -162,7 +180,7 @@ class ApiPerformer:
 
     def _make_ready(self, pod: _PodRequests) -> None:
         """Queue a pod at the highest priority of its requests, unless one is in progress."""
-        if pod.is_in_progress:
+        if pod.in_progress is not None:
             return
         priority = min(_priority(effect.request) for effect in pod.effects)
         if pod.queued is not None and pod.queued <= priority:
@@ -202,9 +220,9 @@ class ApiPerformer:
             if taken is None:
                 return
             pod, priority = taken
-            pod.queued, pod.is_in_progress = None, True
             effect = pod.effects.popleft()
             request = effect.request
+            pod.queued, pod.in_progress = None, request
             outcome = await self._carry_out(request, priority)
             if isinstance(outcome, Done):
                 if self._logged and isinstance(request, REPEATED):
@@ -214,7 +232,7 @@ class ApiPerformer:
             if isinstance(request, BindPod):
                 self.bindings -= 1
             self._finished(effect.ticket, outcome)
-            pod.is_in_progress = False
+            pod.in_progress = None
             if pod.effects:
                 self._make_ready(pod)
             else:
@@ -241,6 +259,9 @@ class ApiPerformer:
         return last == reason
 
     def _log_failure(self, request: Request, outcome: Failed | Unknown) -> None:
+        is_missing = isinstance(outcome, Failed) and outcome.missing
+        if _OUTSTANDING.get(type(request)) == CONDITIONS and not is_missing:
+            self.lost_conditions += 1
         self._log.warning(
             "not done" if isinstance(outcome, Failed) else "nobody knows whether it was done",
             request=type(request).__name__,

@@ -3,15 +3,17 @@
     sync       all kinds but pods are listed, then pods
     lead       the lease is acquired, and everything that was listed before is listed again
     iterate    observations, outcomes and pods for some milliseconds; what is due; then the network
-    stop       after a signal: finish what is in progress, release the lease, return 0
+    stop       after a signal: write what is outstanding, release the lease as soon as no write
+               needs it, return 0
                after losing the lease: send nothing more, return 1
 
 A standby handles all observations too, so its cache is warm; it only schedules no pods.
 """
 
 import asyncio
+import contextlib
 import math
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Coroutine
 from typing import Any
 
@@ -24,7 +26,7 @@ from moorage.live.client import Client
 from moorage.live.event_recorder import EventRecorder
 from moorage.live.extenders import HttpExtenders
 from moorage.live.leader_election import LeaderElector, LeaseLost
-from moorage.live.performer import CONCURRENCY, ApiPerformer
+from moorage.live.performer import CONCURRENCY, CONDITIONS, ApiPerformer
 from moorage.live.reflector import ObservationQueue, Reflector
 
 SLICE_SECONDS = 0.004
@@ -32,8 +34,10 @@ SLICE_SECONDS = 0.004
 CHECK_SECONDS = 0.02
 # More decisions would be made long before they can be sent, and ahead of more important pods.
 MAX_BINDINGS = 4 * CONCURRENCY
-FINISH_SECONDS = 5.0
-EVENTS_SECONDS = 2.0
+# How long a scheduler that is stopped may take, and the part in which it writes. The rest is for
+# the lease: without its release, the next leader would wait until it expires.
+GRACE_SECONDS = 30.0
+WRITING_SHARE = 0.9
 
 STOPPED, LOST = 0, 1
 
@@ -51,6 +55,7 @@ class LiveScheduler:
         elector: LeaderElector | None = None,
         delay_cache: bool = False,
         extenders: HttpExtenders | None = None,
+        grace_seconds: float = GRACE_SECONDS,
     ) -> None:
         self.scheduler = scheduler
         self.client = client
@@ -78,7 +83,9 @@ class LiveScheduler:
         self.cycling = asyncio.Lock()
         self._has_extenders = extenders is not None
         self._delay_cache = delay_cache
+        self._grace_seconds = grace_seconds
         self._acquired_at = 0.0
+        self._renewing: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
         self._error: BaseException | None = None
         self._finished: deque[tuple[Ticket, Outcome]] = deque()
@@ -100,7 +107,7 @@ class LiveScheduler:
         return self._may_schedule() and self.scheduler.has_work
 
     def stop(self) -> None:
-        """Finish what is in progress, and return from `run`."""
+        """Write what is outstanding, and return from `run`."""
         self._stop.set()
 
     async def run(self) -> int:
@@ -145,9 +152,7 @@ class LiveScheduler:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        await self.performer.close()
-        if self.elector is not None and self.elector.may_act():
-            await self.elector.release()
+        await self._release()
 
     # Start and stop
 
@@ -166,7 +171,7 @@ class LiveScheduler:
     async def _acquire(self) -> None:
         if self.elector is not None:
             await self.elector.acquire()
-            self._spawn(self.elector.keep())
+            self._renewing = self._spawn(self.elector.keep())
         self._acquired_at = self._monotonic()
 
     async def _sync(self) -> None:
@@ -197,18 +202,47 @@ class LiveScheduler:
             await asyncio.sleep(SLICE_SECONDS)
 
     async def _finish_up(self) -> None:
+        """Write what is outstanding; Events do not need the lease."""
         self.is_stopping = True
         self.leads = False
-        self._log.info("stopping", bindings=self.performer.bindings)
-        for wait, seconds in (
-            (self.performer.drained, FINISH_SECONDS),
-            (self.events.flushed, EVENTS_SECONDS),
-        ):
-            try:
-                async with asyncio.timeout(seconds):
-                    await wait()
-            except TimeoutError:
-                self._log.warning("not everything could be finished in time")
+        self._log.info("stopping", **self.performer.outstanding(), events=self.events.outstanding)
+        self.events.report_dropped()
+        until = asyncio.get_running_loop().time() + WRITING_SHARE * self._grace_seconds
+        before = self._lost()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout_at(until):
+                await self._drained()
+        lost = Counter(self.performer.outstanding())
+        await self._release()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout_at(until):
+                await self.events.flushed()
+        lost += self._lost() - before
+        lost["events"] += self.events.outstanding
+        if lost := +lost:
+            self._log.warning("not written", **lost)
+
+    def _lost(self) -> Counter[str]:
+        """What was given up since the start."""
+        return Counter({CONDITIONS: self.performer.lost_conditions, "events": self.events.given_up})
+
+    async def _drained(self) -> None:
+        """Wait until nothing is in progress, and the core has requested nothing more."""
+        while self._finished or self.performer.outstanding():
+            await self.performer.drained()
+            await asyncio.sleep(0)
+
+    async def _release(self) -> None:
+        """Send nothing more that needs the lease, and give it back."""
+        await self.performer.close()
+        if self.elector is None or not self.elector.may_act():
+            return
+        if self._renewing is not None:
+            self._renewing.cancel()
+            await asyncio.wait({self._renewing})
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout((1 - WRITING_SHARE) * self._grace_seconds):
+                await self.elector.release()
 
     # The loop
 
