@@ -17,9 +17,8 @@ import inspect
 import os
 from typing import Any
 
-# What plugin code may raise without stopping the scheduler. `sys.exit` in a plugin is an error of
-# that plugin; KeyboardInterrupt still stops the process.
-PLUGIN_EXCEPTIONS = (Exception, SystemExit)
+# The length to which a value is cut in a message.
+MOST_SHOWN = 200
 
 
 class MoorageError(Exception):
@@ -96,14 +95,36 @@ class InvariantError(MoorageError):
 
 def describe(raised: BaseException) -> str:
     """An exception in one line, as its author worded it."""
+    try:
+        text = _text(raised)
+    except Exception:  # Its own `__str__` raises.
+        text = type(raised).__name__
+    # Spaces within a line stay: some of Kubernetes' texts have two in a row.
+    return as_utf8(" ".join(filter(None, map(str.strip, text.splitlines()))))
+
+
+def _text(raised: BaseException) -> str:
     if isinstance(raised, SystemExit):
         return f"called sys.exit({'' if raised.code is None else repr(raised.code)})"
     text = str(raised) or type(raised).__name__
     if isinstance(raised, KeyError) and raised.args:
         # A bare key says nothing by itself; some authors write a sentence instead.
         text = str(raised.args[0]) if " " in str(raised.args[0]) else f"KeyError: {text}"
-    # Spaces within a line stay: some of Kubernetes' texts have two in a row.
-    return " ".join(filter(None, map(str.strip, text.splitlines())))
+    return text
+
+
+def shown(value: object) -> str:
+    """A value of a plugin, in a message of one line."""
+    try:
+        text = " ".join(repr(value).split())
+    except Exception:  # Its own `__repr__` raises.
+        text = f"an instance of {type(value).__name__}"
+    return as_utf8(text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}...")
+
+
+def as_utf8(text: str) -> str:
+    """Text that can be sent: a lone surrogate, as in a file's name, is written as an escape."""
+    return text if text.isascii() else text.encode(errors="backslashreplace").decode()
 
 
 def location(raised: BaseException) -> str:

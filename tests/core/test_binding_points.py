@@ -66,7 +66,11 @@ def test_plugins_run_in_the_configured_order():
         ),
         pytest.param(
             True,
-            error('running Reserve plugin "B": returned True, which is not a Status', "B"),
+            error(
+                'running Reserve plugin "B": reserve returned True, which is not a Status '
+                "(saying.py:7)",
+                "B",
+            ),
             id="not a status",
         ),
     ],
@@ -190,7 +194,11 @@ def test_a_plugin_without_pre_flight_takes_part_in_pre_bind():
         ),
         pytest.param(
             "no",
-            error("running PreBind plugin \"A\": returned 'no', which is not a Status", "A"),
+            error(
+                "running PreBind plugin \"A\": pre_bind returned 'no', which is not a Status "
+                "(saying.py:7)",
+                "A",
+            ),
             id="not a status",
         ),
     ],
@@ -217,7 +225,11 @@ def test_pre_bind(result, expected):
         ),
         pytest.param(
             (BIND,),
-            error(f'running Bind plugin "A": returned {(BIND,)!r}, which is not a Status', "A"),
+            error(
+                f'running Bind plugin "A": bind returned {(BIND,)!r}, which is not a Status '
+                "(saying.py:7)",
+                "A",
+            ),
             id="several requests",
         ),
     ],

@@ -71,7 +71,9 @@ def test_describe(exception, text):
             id="sys.exit is an error, too",
         ),
         pytest.param(
-            None, error("filter returned None, which is not a Status", "P"), id="returns None"
+            None,
+            error("filter returned None, which is not a Status (test_invoke.py:27)", "P"),
+            id="returns None",
         ),
     ],
 )
@@ -160,7 +162,7 @@ def test_scores_of_any_kind_become_integers(dtype, becomes):
         pytest.param(ValueError("x"), "x", id="raises"),
         pytest.param(np.ones(2), "score_all must return an array", id="too short"),
         pytest.param(7, "score_all must return an array", id="a single number"),
-        pytest.param(np.array(["x"] * TABLE.capacity), "invalid literal", id="strings"),
+        pytest.param(np.array(["x"] * TABLE.capacity), "scores have to be numbers", id="strings"),
     ],
 )
 def test_wrong_scores_for_many_rows_name_the_plugin(result, text):

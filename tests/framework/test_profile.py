@@ -171,7 +171,11 @@ def test_only_plugins_that_can_reject_register_hints(bench):
         ),
         pytest.param(
             [None, SUCCESS],
-            error('running PreEnqueue plugin "A": returned None, which is not a Status', "A"),
+            error(
+                'running PreEnqueue plugin "A": pre_enqueue returned None, which is not a Status '
+                "(saying.py:7)",
+                "A",
+            ),
             id="None is returned",
         ),
     ],
@@ -202,8 +206,8 @@ def test_pre_enqueue(bench, results, rejected):
             None,
             PostFiltered(
                 error(
-                    'running PostFilter plugin "A": returned None, which is neither a Status nor '
-                    "a PostFiltered",
+                    'running PostFilter plugin "A": post_filter returned None, which is not a '
+                    "Status or a PostFiltered (saying.py:7)",
                     "A",
                 )
             ),

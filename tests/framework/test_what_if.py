@@ -102,7 +102,8 @@ def test_an_error_in_add_pod_or_remove_pod_names_the_plugin(bench, method, text)
         pytest.param(PluginFailure("oh"), 'running "Odd" filter plugin: oh', id="raises"),
         pytest.param(
             None,
-            'running "Odd" filter plugin: filter returned None, which is not a Status',
+            'running "Odd" filter plugin: filter returned None, which is not a Status '
+            "(test_what_if.py:118)",
             id="returns None",
         ),
         pytest.param(

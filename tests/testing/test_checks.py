@@ -479,13 +479,13 @@ class PreparesNothing(Filters):
             id="scores of groups differ",
         ),
         pytest.param(
-            TooFewScoresOfGroups(), "with an entry per group", id="too few scores of groups"
+            TooFewScoresOfGroups(), "with an integer per group", id="too few scores of groups"
         ),
         pytest.param(GroupKeysOfNoKind(), "not a tuple", id="a string as group keys"),
         pytest.param(
             GroupsDiffer(), "filter says .* filter_groups says", id="verdicts on groups differ"
         ),
-        pytest.param(ChangesBeyondTheTable(), "rows of the table", id="changes of no row"),
+        pytest.param(ChangesBeyondTheTable(), "numbers of rows", id="changes of no row"),
         pytest.param(SkipKeyUnhashable(), "something hashable", id="an unhashable skip key"),
         pytest.param(PreparesNothing(), r"must take \(template\)", id="prepare without arguments"),
         pytest.param(SortsApples(), "raised TypeError", id="keys that cannot be compared"),

@@ -52,6 +52,9 @@ BINDING_TRANSITIONS = TransitionTable(
     ),
 )
 
+# So often a pre_bind plugin may be called without a request or an object to wait for in between.
+MOST_ROUNDS = 100
+
 
 class BindingCycle(Struct, gc=False):
     """See the module."""
@@ -112,6 +115,7 @@ class BindingCycle(Struct, gc=False):
     def step(self) -> list[Request]:
         """Go on as far as possible; the returned requests have to be carried out first."""
         requests: list[Request] = []
+        rounds = 0
         while not self.outstanding and self.awaiting is None:
             if self.stage == BIND:
                 request = self._bind()
@@ -125,9 +129,18 @@ class BindingCycle(Struct, gc=False):
                 requests += found
                 # Events have no outcome to wait for.
                 self.outstanding = sum(not isinstance(each, EmitEvent) for each in found)
+                rounds += 1
+                if rounds > MOST_ROUNDS and self.unfinished:
+                    self.fail(self._endless())
             else:
                 self.stage = BINDING_TRANSITIONS[PRE_BIND, FINISH]
         return requests
+
+    def _endless(self) -> Status:
+        """The error of a pre_bind plugin that is called again and again, and waits for nothing."""
+        text = "pre_bind_next does not end: it returns nothing that can be waited for"
+        name = self.plugin.name
+        return error(f'running PreBind plugin "{name}": {text}', name)
 
     def completed(self, outcome: Outcome) -> None:
         """Take the outcome of one of the outstanding requests."""

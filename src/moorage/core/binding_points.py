@@ -6,7 +6,7 @@ from typing import Any
 
 from moorage.api.meta import NodeName
 from moorage.api.pod import Pod
-from moorage.api.server_requests import PodRequest, Request
+from moorage.api.server_requests import PodRef, PodRequest, Request
 from moorage.errors import PluginError
 from moorage.framework import invoke
 from moorage.framework.invoke import PluginMethod, measured
@@ -107,6 +107,8 @@ def bind(method: PluginMethod, state: CycleState, pod: Pod, node: NodeName) -> S
         result = method.call(state, pod, node)
         if not isinstance(result, PodRequest):
             result = invoke.status_of(method, result)
+        elif not (isinstance(result, Request) and isinstance(result.pod, PodRef)):
+            raise method.returned(result, "a request")
     except PluginError as failure:
         result = error(str(failure), method.name)
     if meter is not None:
@@ -136,7 +138,9 @@ def _run_all(
         if method.name not in state.idle:
             try:
                 requested = method.call(state, pod, node)
-                if requests is not None and isinstance(requested, tuple):
+                if requests is not None and requested is not None:
+                    if not invoke.are_requests(requested):
+                        raise method.returned(requested, "a tuple of requests")
                     requests += requested
             except PluginError as failure:
                 failures.append(str(failure))

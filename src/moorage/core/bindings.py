@@ -35,6 +35,8 @@ from moorage.framework.points import Awaiting
 from moorage.framework.status import SKIP, SUCCESS, Status, error
 from moorage.nodes.template import PodTemplate
 
+# A shorter wait may be over at once, because floats of seconds since 1970 are no finer than that.
+LEAST_WAIT_SECONDS = 0.001
 NO_WAITS: dict[str, float] = {}
 # Without a plugin at any of these points, a pod is bound as soon as it is assumed.
 BEFORE_BIND = frozenset(("reserve", "permit", "pre_bind"))
@@ -58,7 +60,7 @@ class ObjectWaits:
 
     def add(self, uid: str, awaiting: Awaiting, now: float) -> None:
         """A pod begins to wait."""
-        self.until[uid] = now + awaiting.seconds
+        self.until[uid] = now + max(awaiting.seconds, LEAST_WAIT_SECONDS)
         self._objects[uid] = awaiting.objects
         for key in awaiting.objects:
             self._by_object.setdefault(key, {})[uid] = None

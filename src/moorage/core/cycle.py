@@ -101,7 +101,11 @@ class SchedulingCycle:
         """
         cluster, meter = self._cluster, self.meter
         began = 0.0 if meter is None else meter.begin()
-        table, views = cluster.table, profile.views.of(template)
+        table = cluster.table
+        try:
+            views = profile.views.of(template)
+        except PluginError as failure:
+            return self._unread(profile, pod, template, now, failure, began)
         if profile.meter is not None:
             profile.meter.cycle_started(views)
         below = views.state
@@ -130,6 +134,24 @@ class SchedulingCycle:
         finally:
             if meter is not None:
                 meter.end_point(DECIDE, began, decision)
+        return decision
+
+    def _unread(
+        self,
+        profile: Profile,
+        pod: Pod,
+        template: PodTemplate,
+        now: float,
+        failure: PluginError,
+        began: float,
+    ) -> Decision:
+        """The decision for a pod of which a plugin could not say what it reads."""
+        cluster = self._cluster
+        state, nodes = CycleState.of(cluster, template, now), cluster.table.node_count
+        status = error(str(failure), failure.plugin)
+        decision = Decision(pod, profile, template, state, nodes, NOT_PRE_FILTERED, status)
+        if self.meter is not None:
+            self.meter.end_point(DECIDE, began, decision)
         return decision
 
     @property

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass, field
 
+from moorage.errors import PluginError
+from moorage.framework.points import FILTER_ERROR
 from moorage.framework.status import Code, Status, summarize
 from moorage.framework.views.rejections import RejectionCounts
 
@@ -19,7 +21,10 @@ class Diagnosis:
     pending_plugins: set[str] = field(default_factory=set)
 
     def blame(self, status: Status) -> None:
-        """Add the plugin of a rejection; a PENDING one is in both sets."""
+        """Add the plugin of a rejection; a PENDING one is in both sets. Raises for an error."""
+        if status.code is Code.ERROR:
+            text = FILTER_ERROR.format(plugin=status.plugin, reason=status.message)
+            raise PluginError(status.plugin, status.message, text)
         if status.plugin:
             self.unschedulable_plugins.add(status.plugin)
             if status.code is Code.PENDING:

@@ -32,7 +32,7 @@ class QueuePaths:
         """The partition of a pod."""
         try:
             return tuple(map(str, self.path.call(entry.pod))) or NO_PATH
-        except PluginError:
+        except Exception:  # It raised, or returned no path.
             return NO_PATH
 
     def key_of(self, path: Path) -> Any:
@@ -46,8 +46,8 @@ class QueuePaths:
         """The paths with another key; None: pods may have other paths."""
         try:
             found: Sequence[Path] | None = self.changes.call()
-            return found
-        except PluginError:
+            return found if found is None else [tuple(map(str, path)) for path in found]
+        except Exception:  # As above.
             return None
 
 
@@ -122,6 +122,8 @@ class PartitionedHeap:
     def changed(self, paths: Sequence[Path]) -> None:
         """Sort partitions again whose keys changed."""
         for path in paths if self.live else ():
+            if not path:
+                continue
             parent = self._root
             for name in path[:-1]:
                 parent = parent.named.get(name, self._root)

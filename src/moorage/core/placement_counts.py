@@ -44,6 +44,11 @@ def count(
         if copies is None:
             return None
         more = copies.call(first.state, first.pod, table)
+        if not isinstance(more, np.ndarray) or (more.dtype.kind, more.shape) != (
+            "i",
+            table.active_rows.shape,
+        ):
+            raise copies.returned(more, "an array with an integer per row")
         room = more if room is None else np.minimum(room, more)
     if room is None:
         return None

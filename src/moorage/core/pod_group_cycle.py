@@ -16,6 +16,7 @@ Members are tried one after the other, each assumed on its node before the next 
 from collections.abc import Sequence
 
 from moorage.api.config import feature_gates
+from moorage.api.pod import Pod
 from moorage.api.pod_groups import PodGroup, group_key
 from moorage.core import placement_counts
 from moorage.core.bindings import Bindings
@@ -282,6 +283,8 @@ class PodGroupCycle:
         self._cycle.is_trial = True
         try:
             found = methods[0].call(self._state.cluster, group, pods, trial)
+            if not isinstance(found, Status) and not _are_pods(found):
+                raise methods[0].returned(found, "a Status or a tuple of Pods")
         except PluginError as failure:
             return GroupResult(error(str(failure)))
         finally:
@@ -379,6 +382,10 @@ class PodGroupCycle:
         self._failures.put_back(
             member.entry, status, found, now, nominated=nominated, rejected_by=rejected_by
         )
+
+
+def _are_pods(values: object) -> bool:
+    return isinstance(values, tuple) and all(isinstance(each, Pod) for each in values)
 
 
 def _order(entry: QueuedPod) -> tuple[int, float, str, str]:

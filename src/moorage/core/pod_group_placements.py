@@ -7,6 +7,8 @@ score those in which the group fits.
 from collections.abc import Sequence
 from random import Random
 
+import numpy as np
+
 from moorage.api.pod import Pod
 from moorage.api.pod_groups import PodGroup
 from moorage.errors import PluginError
@@ -34,13 +36,24 @@ class GroupPlacements:
         if plugin is None:
             return None
         group = self._group(key)
+        method = profile.require(plugin, "placement_generate")
         try:
-            found: list[GroupPlacement] | None = profile.require(plugin, "placement_generate").call(
-                self._cluster, group
-            )
+            found: list[GroupPlacement] | None = method.call(self._cluster, group)
+            if found is not None and not self._are_placements(found):
+                raise method.returned(found, "a list of GroupPlacements with a mask of all rows")
         except PluginError as failure:
             raise PlacementError(str(failure)) from failure
         return found
+
+    def _are_placements(self, found: object) -> bool:
+        shape = self._cluster.table.active_rows.shape
+        return isinstance(found, list) and all(
+            isinstance(each, GroupPlacement)
+            and isinstance(each.name, str)
+            and isinstance(each.rows, np.ndarray)
+            and (each.rows.dtype.kind, each.rows.shape) == ("b", shape)
+            for each in found
+        )
 
     def best(
         self,
@@ -59,9 +72,13 @@ class GroupPlacements:
                 scores = [
                     score.call(self._cluster, group, placement, pods) for placement, pods in both
                 ]
+                if not _are_scores(scores, len(placements)):
+                    raise score.returned(scores, "an integer per placement")
                 normalize = profile.method(plugin, "normalize_placement_score")
                 if normalize is not None:
                     scores = normalize.call(scores)
+                    if not _are_scores(scores, len(placements)):
+                        raise normalize.returned(scores, "a list with an integer per placement")
             except PluginError as failure:
                 raise PlacementError(str(failure)) from failure
             for i, each in enumerate(scores):
@@ -79,3 +96,8 @@ class GroupPlacements:
         if group is None:
             raise PlacementError(f"failed to get pod group {key}: not found")
         return group
+
+
+def _are_scores(values: object, count: int) -> bool:
+    is_list = isinstance(values, list) and len(values) == count
+    return is_list and all(isinstance(each, int) for each in values)  # type: ignore[attr-defined]  # it is a list

@@ -1,12 +1,14 @@
 """The post_filter plugins of a profile, run for a pod that fits no node."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 from moorage.api.pod import Pod
 from moorage.api.server_requests import Request
 from moorage.errors import PluginError
+from moorage.framework import invoke
 from moorage.framework.invoke import PluginMethod, measured
-from moorage.framework.post_filter import KEEP, NoFeasibleNode, PostFiltered
+from moorage.framework.post_filter import KEEP, Candidate, NoFeasibleNode, PostFiltered
 from moorage.framework.profile import Profile
 from moorage.framework.state import NO_PLUGINS, CycleState
 from moorage.framework.status import Code, Status, error, unschedulable
@@ -31,13 +33,41 @@ def _call(
         result = method.call(state, pod, failure)
     except PluginError as failure:
         return PostFiltered(error(str(failure), method.name))
-    if isinstance(result, Status):
-        result = PostFiltered(result)
+    found = PostFiltered(result) if isinstance(result, Status) else result
+    if problem := _problem(method, found):
+        return PostFiltered(error(str(problem), method.name))
+    assert isinstance(found, PostFiltered)
+    found.status = found.status.by(method.name)
+    return found
+
+
+def _problem(method: PluginMethod, result: Any) -> PluginError | None:
+    """Why a result cannot be used, in words for the author of the plugin."""
     if not isinstance(result, PostFiltered):
-        text = f"returned {result!r}, which is neither a Status nor a PostFiltered"
-        return PostFiltered(error(method.error_text(text), method.name))
-    result.status = result.status.by(method.name)
-    return result
+        return method.returned(result, "a Status or a PostFiltered")
+    status: object = result.status
+    nominated: object = result.nominated
+    if not isinstance(status, Status):
+        return method.returned(status, "a Status")
+    if status.code in (Code.SKIP, Code.WAIT):
+        return method.failed(status.message or f"returned {status.code.label}")
+    if not isinstance(nominated, str | None):
+        return method.returned(nominated, "the name of a node")
+    for values, kind, wanted in (
+        (result.victims, Pod, "a tuple of Pods"),
+        (result.rejected_by, str, "a tuple of names of plugins"),
+    ):
+        if not isinstance(values, tuple) or not all(isinstance(each, kind) for each in values):
+            return method.returned(values, wanted)
+    candidates: object = result.candidates  # Those of our own plugins are found when they are read.
+    if isinstance(candidates, tuple | list):
+        if not all(isinstance(each, Candidate) for each in candidates):
+            return method.returned(candidates, "a sequence of Candidates")
+    elif not isinstance(candidates, Sequence):
+        return method.returned(candidates, "a sequence of Candidates")
+    if not invoke.are_requests(result.requests):
+        return method.returned(result.requests, "a tuple of requests")
+    return None
 
 
 def combined(results: Iterable[PostFiltered]) -> PostFiltered:

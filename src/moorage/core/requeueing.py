@@ -13,7 +13,7 @@ from typing import Any
 from moorage.api.pod import Pod
 from moorage.core.in_flight import InFlightEvent
 from moorage.core.queued_pod import QueuedPod
-from moorage.errors import PluginError
+from moorage.errors import PluginError, shown
 from moorage.framework import invoke
 from moorage.framework.events import (
     NODE,
@@ -124,7 +124,7 @@ class Requeueing:
         for registration in targeted:
             assert isinstance(registration.hint, TargetedHint)
             try:
-                pods = _guarded(registration, registration.hint.pods, old, new)
+                pods = _guarded(registration, _names, registration.hint.pods, old, new)
             except PluginError as error:
                 self._report(registration, event, "its pods", error)
                 return None
@@ -145,7 +145,7 @@ class Requeueing:
         if hints is not None:
             for aliases, registration in hints.aliases.items():
                 try:
-                    found.update(_guarded(registration, aliases, pod))
+                    found.update(_guarded(registration, _names, aliases, pod) or ())
                 except PluginError as error:
                     self._report(registration, registration.event, pod.key, error)
         return frozenset(found)
@@ -209,6 +209,15 @@ class Requeueing:
 
 def _guarded(registration: Registration, call: Callable[..., Any], *args: Any) -> Any:
     return invoke.guard(registration.plugin, "", call, *args)
+
+
+def _names(call: Callable[..., Any], *args: Any) -> frozenset[str] | None:
+    """The names that a function of a TargetedHint returns; raises if they are none."""
+    found = call(*args)
+    names = None if found is None else frozenset(found)
+    if isinstance(found, str) or not all(isinstance(name, str) for name in names or ()):
+        raise TypeError(f"returned {shown(found)}, which is not a tuple of names of pods")
+    return names
 
 
 def _most(entry: QueuedPod) -> QueueingStrategy:

@@ -23,7 +23,7 @@ from moorage.api.server_requests import DeallocateResourceClaim, DeleteResourceC
 from moorage.core.decision import Decision
 from moorage.core.observations import Added
 from moorage.core.scheduler import Scheduler
-from moorage.errors import InputError, PluginError
+from moorage.errors import InputError, PluginError, shown
 from moorage.expansion import expansion
 from moorage.expansion.device_claims import with_claims
 from moorage.expansion.volume_claims import with_volumes
@@ -33,9 +33,11 @@ from moorage.explaining.explanation import (
     GroupExplanation,
 )
 from moorage.framework.cluster import Rejection
+from moorage.framework.invoke import PluginMethod, guard
 from moorage.framework.post_filter import PostFiltered
 from moorage.framework.profile import Profile
 from moorage.framework.status import Status
+from moorage.nodes.info import NodeInfo
 
 PREEMPTION = "preemption: "
 
@@ -213,8 +215,7 @@ def of_decision(decision: Decision, runs_on: str = "") -> Explanation:
         _add_post_filter(found, outcome)
         found.candidates = list(outcome.candidates)
         found.nominated = outcome.nominated or ""
-        why = outcome.why
-        found.why_nominated = why() if callable(why) else why
+        found.why_nominated = _why(outcome)
     if not found.picked:
         found.advice = _advice(decision, found.rejected) + _post_filter_advice(decision)
     if not found.unschedulable_plugins:
@@ -244,8 +245,30 @@ def _add_nodes(found: Explanation, decision: Decision) -> None:
         if (method := decision.profile.method(plugin, "explain_reservation")) is not None:
             for name in found.feasible:
                 info = table.info(table.row_of[name])
-                if taken := method.call(decision.state, decision.pod, info):
+                if taken := _taken(method, decision, info):
                     found.allocations.setdefault(name, []).extend(taken)
+
+
+def _taken(method: PluginMethod, decision: Decision, node: NodeInfo) -> list[dict[str, Any]]:
+    """What a plugin's reserve would take on a node."""
+    try:
+        taken = method.call(decision.state, decision.pod, node)
+        if isinstance(taken, list | None) and all(isinstance(each, dict) for each in taken or ()):
+            return taken or []
+        raise method.returned(taken, "a list of dicts")
+    except PluginError as failure:
+        return [{"error": str(failure)}]
+
+
+def _why(outcome: PostFiltered) -> str:
+    """The explanation of a post_filter plugin."""
+    why, plugin = outcome.why, outcome.status.plugin
+    if callable(why):
+        try:
+            why = guard(plugin, f'plugin "{plugin}": why: ', why)
+        except PluginError as failure:
+            return str(failure)
+    return why if isinstance(why, str) else shown(why)
 
 
 def _add_post_filter(found: Explanation, outcome: PostFiltered) -> None:
@@ -320,7 +343,8 @@ def _line(profile: Profile, name: str, rejection: Rejection) -> str:
         method = profile.method(plugin, "explain_rejection") if plugin.name == name else None
         if method is not None:
             try:
-                return str(method.call(rejection) or "")
+                said = method.call(rejection)
+                return said if isinstance(said, str) else shown(said or "")
             except PluginError as failure:
                 return str(failure)
     return ""

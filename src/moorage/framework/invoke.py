@@ -3,13 +3,16 @@
 An exception of a plugin becomes a `PluginError` that names the plugin, words the failure as
 Kubernetes does, and says in which file and line of the plugin it was raised; so it fails one pod
 and nothing else. The functions below call a method and check what it returned.
+
+Whatever a plugin raises is its error, also `sys.exit` or a CancelledError: a scheduler that ends
+leaves the pod to the next one, which then ends, too. Only KeyboardInterrupt ends the process.
 """
 
 from collections import Counter
 from collections.abc import Callable, Hashable
 from functools import wraps
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Protocol, SupportsInt, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,31 +20,26 @@ from numpy.typing import NDArray
 from moorage import plugin_reports
 from moorage.api.pod import Pod
 from moorage.api.selectors import SelectorError
-from moorage.api.server_requests import PodRequest, Request
-from moorage.errors import (
-    PLUGIN_EXCEPTIONS,
-    MoorageError,
-    PluginError,
-    definition,
-    describe,
-    location,
-)
+from moorage.api.server_requests import PodRef, PodRequest, Request
+from moorage.errors import MoorageError, PluginError, definition, describe, location, shown
 from moorage.framework import points
 from moorage.framework.points import Awaiting
 from moorage.framework.status import (
     SUCCESS,
     Code,
+    Mask,
     Narrowed,
     Scores,
     Status,
     Verdicts,
     error,
 )
+from moorage.nodes.groups import GroupKey
 
 if TYPE_CHECKING:
     from moorage.framework.state import CycleState
     from moorage.framework.views.template import TemplateViews
-    from moorage.nodes.groups import GroupKey, Groups
+    from moorage.nodes.groups import Groups
     from moorage.nodes.info import NodeInfo
     from moorage.nodes.rows import Rows
 
@@ -134,14 +132,18 @@ class PluginMethod:
                 return self._measured(self.meter, *args)
         try:
             return self._function(*args)
-        except PLUGIN_EXCEPTIONS as raised:
+        except KeyboardInterrupt:
+            raise
+        except BaseException as raised:
             raise self._reported(raised) from raised
 
     def _measured(self, meter: CallMeter, *args: Any) -> Any:
         began = meter.begin()
         try:
             result = self._function(*args)
-        except PLUGIN_EXCEPTIONS as raised:
+        except KeyboardInterrupt:
+            raise
+        except BaseException as raised:
             failure = self._reported(raised)
             meter.end_method(self, began, failure)
             raise failure from raised
@@ -157,6 +159,11 @@ class PluginMethod:
     def failed(self, reason: str) -> PluginError:
         """The error for a failure of this method."""
         return PluginError(self.name, reason, self.error_text(reason))
+
+    def returned(self, result: object, wanted: str) -> PluginError:
+        """The error for a result that is not what the contract says."""
+        where = definition(self._function)
+        return self.failed(f"{self.method} returned {shown(result)}, which is not {wanted}{where}")
 
     def error_text(self, reason: str) -> str:
         """How Kubernetes words a failure at this point."""
@@ -188,7 +195,9 @@ def guard(
     """Run other code of a plugin, such as its constructor; `prefix` begins the error's text."""
     try:
         return call(*args)
-    except PLUGIN_EXCEPTIONS as raised:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as raised:
         reason = reason_of(raised, deliberate)
         raise PluginError(plugin, reason, prefix + reason) from raised
 
@@ -234,7 +243,7 @@ def filter_one(method: PluginMethod, state: "CycleState", pod: Pod, node: "NodeI
     except PluginError as failure:
         return error(failure.reason, method.name)
     if not isinstance(status, Status):
-        return error(f"filter returned {status!r}, which is not a Status", method.name)
+        return error(method.returned(status, "a Status").reason, method.name)
     if status is SUCCESS or status.is_success or status.is_rejected:
         return status
     return error(status.message or f"returned {status.code.label}", method.name)
@@ -255,15 +264,22 @@ def filter_changes(
     returned = method.call(state, pod, since)
     try:
         since, rows = returned
-        return since, None if rows is None else np.asarray(rows, dtype=np.intp)
-    except (TypeError, ValueError) as wrong:
-        raise method.failed(describe(wrong)) from wrong
+        if rows is None:
+            return since, None
+        changed = np.asarray(rows, dtype=np.intp)
+    except Exception as wrong:
+        raise method.returned(returned, "a pair with an array of rows") from wrong
+    if changed.ndim != 1 or (
+        len(changed) and not (changed.min() >= 0 and changed.max() < state.table.capacity)
+    ):
+        raise method.returned(returned, "a pair with numbers of rows")
+    return since, changed
 
 
 def score_one(method: PluginMethod, state: "CycleState", pod: Pod, node: "NodeInfo") -> int:
     """The raw score of one node."""
     score = method.call(state, pod, node)
-    if type(score) is int:
+    if type(score) is int and LEAST <= score <= MOST:
         return score
     if isinstance(score, float) and 0 < score < 1:
         plugin_reports.warning(method.name, FRACTIONS)
@@ -274,7 +290,8 @@ def score_rows(method: PluginMethod, state: "CycleState", pod: Pod, rows: "Rows"
     """The raw scores of `score_all`."""
     scores: Scores = method.call(state, pod, rows)
     if type(scores) is not np.ndarray or scores.dtype is not INT32:
-        returned, scores = scores, _converted(method, _integers, scores)
+        returned, active = scores, rows.active
+        scores = _converted(method, lambda given: _integers(given, active), returned)
         if getattr(returned, "dtype", None) == np.float64 and not scores.any() and np.any(returned):
             plugin_reports.warning(method.name, FRACTIONS)
     if scores.shape != (len(rows),):
@@ -286,14 +303,32 @@ INT32 = np.dtype(np.int32)
 FRACTIONS = "scores below 1 count as 0, because scores are whole numbers; use 0 to 100"
 
 
+# The scores that there are: those of 64 bits.
+LEAST, MOST = -(1 << 63), (1 << 63) - 1
+
+
 def _integer(returned: Any) -> int:
-    if isinstance(returned, str) or not isinstance(returned, SupportsInt):
-        raise TypeError(f"a score has to be a whole number, is {returned!r}")
-    return int(returned)
+    if isinstance(returned, str | bytes):
+        raise TypeError(f"a score has to be a number, is {shown(returned)}")
+    score = int(returned)
+    if LEAST <= score <= MOST:
+        return score
+    raise OverflowError(f"the score {shown(returned)} has more than 64 bits")
 
 
-def _integers(returned: Any) -> Scores:
-    scores: Scores = np.asarray(returned)
+def _integers(returned: Any, active: Mask | None = None) -> Scores:
+    """Scores as integers; those of rows that are not active have no meaning."""
+    scores: NDArray[Any] = np.asarray(returned)
+    kind = scores.dtype.kind
+    if kind not in "biuf":
+        raise TypeError(f"scores have to be numbers, is {shown(returned)}")
+    if kind == "f" or scores.dtype == np.uint64:
+        is_wrong = ~((scores >= LEAST) & (scores < -float(LEAST)))
+        if is_wrong.any():
+            wrong = scores[is_wrong if active is None else is_wrong & active]
+            if wrong.size:
+                raise OverflowError(f"the score {wrong.flat[0]} is no number of 64 bits")
+            scores = np.where(is_wrong, 0, scores)
     # Half as wide is half the work, and wide enough.
     return scores if scores.dtype == np.int32 else scores.astype(np.int64, copy=False)
 
@@ -302,18 +337,18 @@ def _converted(method: PluginMethod, convert: Callable[[Any], T], returned: Any)
     """What a method returned, in the type that is needed."""
     try:
         return convert(returned)
-    except (TypeError, ValueError, OverflowError) as wrong:
+    except Exception as wrong:
         raise method.failed(describe(wrong) + definition(method._function)) from wrong
 
 
-def group_keys(
-    method: PluginMethod, state: "CycleState", pod: Pod
-) -> "tuple[GroupKey, ...] | None":
+def group_keys(method: PluginMethod, state: "CycleState", pod: Pod) -> tuple[GroupKey, ...] | None:
     """What rows have to agree in to be alike for a plugin; None if it does not tell."""
     keys = method.call(state, pod)
-    if keys is None or isinstance(keys, tuple):
+    if keys is None:
+        return None
+    if isinstance(keys, tuple) and all(isinstance(key, GroupKey) for key in keys):
         return keys
-    raise method.failed(f"group_keys returned {keys!r}, which is not a tuple")
+    raise method.returned(keys, "a tuple of GroupKeys")
 
 
 def filter_groups(
@@ -321,9 +356,10 @@ def filter_groups(
 ) -> list[bool]:
     """Which groups fit."""
     fits = method.call(state, pod, groups)
-    if isinstance(fits, list) and len(fits) == len(groups.numbers):
+    # To collect the types is quicker than to look at each.
+    if isinstance(fits, list) and len(fits) == len(groups.numbers) and {*map(type, fits)} <= BOOLS:
         return fits
-    raise method.failed("filter_groups must return a list with an entry per group")
+    raise method.returned(fits, "a list with True or False per group")
 
 
 def score_groups(
@@ -331,9 +367,18 @@ def score_groups(
 ) -> list[int] | None:
     """The raw scores of groups; None if the plugin skips the pod."""
     scores = method.call(state, pod, groups)
-    if scores is None or (isinstance(scores, list) and len(scores) == len(groups.numbers)):
+    if scores is None:
+        return None
+    if (
+        isinstance(scores, list)
+        and len(scores) == len(groups.numbers)
+        and {*map(type, scores)} <= INTS
+    ):
         return scores
-    raise method.failed("score_groups must return a list with an entry per group")
+    raise method.returned(scores, "a list with an integer per group")
+
+
+BOOLS, INTS = frozenset((bool, np.bool_)), frozenset((int, np.int64))
 
 
 def normalize_score(
@@ -342,7 +387,7 @@ def normalize_score(
     """The normalised scores of `normalize_score`."""
 
     def converted(returned: Any) -> Scores:
-        return np.broadcast_to(np.asarray(returned), feasible.shape).astype(np.int64, copy=False)
+        return np.broadcast_to(_integers(returned), feasible.shape).astype(np.int64, copy=False)
 
     return _converted(method, converted, method.call(state, pod, feasible))
 
@@ -351,7 +396,9 @@ def normalized(method: PluginMethod, raw: Any, *args: Any) -> Any:
     """One raw score or an array of them, normalised to integers, by a `normalizer.apply`."""
     returned = method.call(raw, *args)
     if isinstance(raw, int):
-        return returned if type(returned) is int else _converted(method, _integer, returned)
+        if type(returned) is int and LEAST <= returned <= MOST:
+            return returned
+        return _converted(method, _integer, returned)
     scores = _converted(method, _integers, returned).astype(np.int64, copy=False)
     if scores.shape != raw.shape:
         raise method.failed(f"a normalizer must return {len(raw)} scores for as many")
@@ -361,10 +408,18 @@ def normalized(method: PluginMethod, raw: Any, *args: Any) -> Any:
 def skip_key(method: PluginMethod, state: "CycleState", pod: Pod) -> Hashable:
     """The key while which a plugin would skip the pod again; None if it raised."""
     try:
-        key: Hashable = method.call(state, pod)
+        return hashable(method, method.call(state, pod))
     except PluginError:
         return None
-    return key
+
+
+def hashable(method: PluginMethod, key: Any) -> Hashable:
+    """A value that a plugin returned as a key of what is cached."""
+    try:
+        hash(key)
+    except Exception as wrong:
+        raise method.returned(key, "hashable") from wrong
+    return key  # type: ignore[no-any-return]  # as was found out
 
 
 # For the next two a caller calls the method itself, and checks only what is not a constant.
@@ -374,13 +429,13 @@ def check_pre_filtered(method: PluginMethod, result: Any) -> Status | Narrowed:
     """The result of `pre_filter`; raises if it is none."""
     if isinstance(result, Status | Narrowed):
         return result
-    raise method.failed(f"pre_filter returned {result!r}, which is not a Status")
+    raise method.returned(result, "a Status")
 
 
 def skips_score(method: PluginMethod, status: Any) -> bool:
     """Whether `pre_score` skips the pod; raises if its result is neither success nor SKIP."""
     if not isinstance(status, Status):
-        raise method.failed(f"returned {status!r}")
+        raise method.returned(status, "a Status")
     if status.code not in (Code.SUCCESS, Code.SKIP):
         raise method.failed(status.message)
     return status.code is Code.SKIP
@@ -416,18 +471,24 @@ def status_of(method: PluginMethod, status: Any) -> Status:
 
 
 def _not_a_status(method: PluginMethod, result: Any) -> Status:
-    text = method.error_text(f"returned {result!r}, which is not a Status")
-    return error(text, method.name)
+    return error(str(method.returned(result, "a Status")), method.name)
 
 
 def pre_bind(method: PluginMethod, *args: Any) -> Status | Awaiting | tuple[Request, ...]:
     """The result of `pre_bind` or `pre_bind_next`; a single request counts as a tuple of one."""
     result: Any = result_of(method, object, *args)
     if isinstance(result, PodRequest):
-        return (result,)  # type: ignore[return-value]  # every PodRequest is a Request
+        result = (result,)
     if isinstance(result, tuple):
-        is_valid = all(isinstance(request, PodRequest) for request in result)
+        is_valid = are_requests(result)
     else:
         awaits = isinstance(result, Awaiting) and points.follows_up(method.plugin)
         is_valid = awaits or isinstance(result, Status)
     return result if is_valid else _not_a_status(method, result)
+
+
+def are_requests(values: object) -> bool:
+    """Whether this is a tuple of requests to the API server."""
+    return isinstance(values, tuple) and all(
+        isinstance(each, Request) and isinstance(each.pod, PodRef) for each in values
+    )

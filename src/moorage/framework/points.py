@@ -25,6 +25,7 @@ A plugin may also have these attributes:
 from __future__ import annotations  # The framework's modules import this one.
 
 import inspect
+import math
 from collections.abc import Callable, Collection, Hashable, Sequence
 from enum import Enum
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
@@ -35,7 +36,8 @@ from numpy.typing import NDArray
 
 from moorage.api.config import structs
 from moorage.api.meta import KubeObject
-from moorage.framework.status import REJECTED, Code
+from moorage.errors import shown
+from moorage.framework.status import REJECTED, Code, is_number
 
 if TYPE_CHECKING:
     from moorage.api.meta import NodeName
@@ -480,6 +482,16 @@ class Awaiting(Struct, frozen=True, kw_only=True):
 
     seconds: float
     objects: tuple[tuple[type[KubeObject], str], ...] = ()
+
+    def __post_init__(self) -> None:
+        if not (is_number(self.seconds) and 0 < self.seconds < math.inf):
+            text = f"the seconds of Awaiting have to be a positive number, is {shown(self.seconds)}"
+            raise TypeError(text)
+        objects: tuple[tuple[object, object], ...] = self.objects
+        for kind, key in objects:
+            if not (isinstance(kind, type) and isinstance(key, str)):
+                text = f"an object of Awaiting has to be a kind and a key, is {shown((kind, key))}"
+                raise TypeError(text)
 
 
 class Permission(NamedTuple):

@@ -4,11 +4,12 @@ from collections.abc import Iterable, Mapping, Set
 from contextlib import suppress
 from typing import Any
 
+from moorage import plugin_reports
 from moorage.api.pod import Pod
 from moorage.errors import ConfigError, PluginError
 from moorage.framework import invoke, points, what_if
 from moorage.framework.cluster import Cluster
-from moorage.framework.events import EVERYTHING, Events
+from moorage.framework.events import EVERYTHING, ClusterEvent, Events
 from moorage.framework.invoke import CallMeter, PluginMethod, measured
 from moorage.framework.points import depends_of
 from moorage.framework.state import NO_PLUGINS, CycleState
@@ -17,6 +18,9 @@ from moorage.framework.views.cache import ViewCache
 from moorage.framework.views.policy import BY_ROW, CachePolicy
 from moorage.framework.what_if import WhatIfPlan
 from moorage.nodes.template import PodTemplate
+
+BUILT_IN = "moorage.plugins."
+NAN_KEY = "a key of queue_sort is not a number (NaN); the pod comes after all others"
 
 
 class Profile:
@@ -43,6 +47,9 @@ class Profile:
         chained = ("pre_enqueue", "queue_sort", "post_filter", "reserve", "permit")
         self.chain = {at: self.methods(at, at) for at in (*chained, "bind", "post_bind")}
         self.chain["unreserve"] = self.methods("reserve", "unreserve")[::-1]
+        # The keys of our own plugins are integers and times.
+        sorters = [type(plugin).__module__ for plugin in self._at["queue_sort"]]
+        self._checks_queue_keys = not all(name.startswith(BUILT_IN) for name in sorters)
         self.pre_filters = self._at["pre_filter"]
         self.filters = self._at["filter"]
         self.pre_binds = self._at["pre_bind"]
@@ -90,7 +97,7 @@ class Profile:
         self._prepared = f"prepared for {name}"
         for plugin in self.plugins():
             if (attach := self.method(plugin, "attach")) is not None:
-                attach.call(cluster)
+                _at_start(attach, cluster)
         rejecting = {p.name: p for point in points.REJECTING for p in self._at[point]}
         # The cluster events that may make a rejected pod schedulable, by plugin.
         self.events = {name: self._events_of(p) for name, p in rejecting.items()}
@@ -170,9 +177,13 @@ class Profile:
     def queue_key(self, pod: Pod, queued_at: float) -> Any:
         """The sort key of a pod in the active queue; the smallest is scheduled first."""
         try:
-            return False, self.chain["queue_sort"][0].call(pod, queued_at)
+            key = self.chain["queue_sort"][0].call(pod, queued_at)
         except PluginError:  # Its pod comes after all others.
             return True, queued_at
+        if self._checks_queue_keys and _has_nan(key):  # No order holds among such keys.
+            plugin_reports.warning(self.chain["queue_sort"][0].name, NAN_KEY)
+            return True, queued_at
+        return False, key
 
     def queue_path_methods(self) -> list[PluginMethod]:
         """The methods by which the queue_sort plugin partitions the queue; empty if it does not."""
@@ -185,11 +196,11 @@ class Profile:
         method = self.method(plugin, "events_to_register")
         if method is None:
             return EVERYTHING
-        try:
-            registered = method.call()
-        except PluginError as failure:
-            raise ConfigError([str(failure)]) from failure
-        if not isinstance(registered, Mapping):
+        registered = _at_start(method)
+        if not isinstance(registered, Mapping) or not all(
+            isinstance(event, ClusterEvent) and (hint is None or callable(hint))
+            for event, hint in registered.items()
+        ):
             reason = "has to return a mapping of ClusterEvents to hint functions"
             raise ConfigError([method.error_text(reason)])
         return registered
@@ -232,3 +243,18 @@ class Profile:
         if plan is None:
             plan = self._what_if_plans[frozenset(skipped)] = what_if.plan(self, skipped)
         return plan
+
+
+def _at_start(method: PluginMethod, *args: Any) -> Any:
+    """Call a plugin while the profile is made; a failure is an error of the configuration."""
+    try:
+        return method.call(*args)
+    except PluginError as failure:
+        raise ConfigError([str(failure)]) from failure
+
+
+def _has_nan(key: Any) -> bool:
+    """Whether a sort key is NaN, or has one."""
+    if isinstance(key, tuple | list):
+        return any(map(_has_nan, key))
+    return isinstance(key, float) and key != key

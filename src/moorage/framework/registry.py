@@ -20,9 +20,9 @@ from msgspec import Struct, structs
 
 from moorage.api.config import python_files
 from moorage.api.kinds import KINDS
-from moorage.errors import ConfigError, MoorageError, PluginError
+from moorage.errors import ConfigError, MoorageError, PluginError, shown
 from moorage.framework import invoke
-from moorage.framework.points import METHODS, POINTS, Depends
+from moorage.framework.points import METHODS, POINTS, Depends, Permission
 
 GROUP = "moorage.plugins"
 NOT_INSTALLED = (
@@ -73,7 +73,7 @@ def make(name: str, cls: type[Any], args: Any) -> Any:
     _run(name, prefix, inspect.signature(cls).bind, **given)
     # ValueError is the usual way to reject an argument, so it is no bug to be located.
     plugin = _run(name, prefix, cls, deliberate=(MoorageError, ValueError), **given)
-    problem = _problem(plugin)
+    problem = _run(name, prefix, _problem, plugin)
     if problem:
         raise ConfigError([prefix + problem])
     return plugin
@@ -132,13 +132,20 @@ def _problem(plugin: Any) -> str:
         return "it has no method of any extension point"
     depends = getattr(plugin, "depends", Depends.ANYTHING)
     if not isinstance(depends, Depends):
-        return f"depends has to be one of mp.Depends, is {depends!r}"
+        return f"depends has to be one of mp.Depends, is {shown(depends)}"
     if unknown := set(getattr(plugin, "reads_kinds", ())) - KINDS.keys():
         return f"reads_kinds: {', '.join(map(str, sorted(unknown)))}: no such kind is watched"
     for method in METHODS.values():
         if method.twin and hasattr(plugin, method.name) and not hasattr(plugin, method.twin):
             twin = f"its per-node twin `{method.twin}`, which explains and what-ifs use"
             return f"{method.name} needs {twin}"
+    if (normalizer := getattr(plugin, "normalizer", None)) is not None:
+        for part in ("summarize", "apply"):
+            if not callable(getattr(normalizer, part, None)):
+                return f"normalizer needs a method {part}"
+    for each in getattr(plugin, "permissions", ()):
+        if not isinstance(each, Permission):
+            return f"permissions: has to be an mp.Permission, is {shown(each)}"
     return _signature_problem(cls)
 
 

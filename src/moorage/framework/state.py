@@ -137,6 +137,6 @@ class CycleState(Struct, eq=False):
 
 def _cloned(name: str, value: Any) -> Any:
     plugin, prefix = name.partition(".")[0], f"cloning the state {name}: "
-    if hasattr(value, "clone"):
+    if guard(plugin, prefix, hasattr, value, "clone"):
         return guard(plugin, prefix, value.clone)
     return guard(plugin, prefix, copy, value, deliberate=(Exception,))

@@ -1,17 +1,23 @@
 """Code, Status, and Verdicts: a Status for every row at once.
 
 What can be expected is a value. A plugin returns one of the constants or makers below and never
-ERROR: a failure is raised, and the framework names the plugin and fails that one pod.
+ERROR: a failure is raised, and the framework names the plugin and fails that one pod. A value is
+checked when it is made, so that the error of a wrong one has the plugin's file and line.
 """
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import IntEnum
+from numbers import Real
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
+
+from moorage.errors import as_utf8, shown
 
 Mask = NDArray[np.bool_]
 Codes = NDArray[np.int64]
@@ -48,6 +54,20 @@ class Status(Struct, frozen=True):
     plugin: str = ""
     wait_seconds: float | None = None
 
+    def __post_init__(self) -> None:
+        if type(self.code) is not Code:
+            raise TypeError(f"the code of a Status has to be one of mp.Code, is {shown(self.code)}")
+        if type(self.reasons) is not tuple:
+            raise TypeError(f"the reasons of a Status have to be a tuple, is {shown(self.reasons)}")
+        for reason in self.reasons:
+            if not isinstance(reason, str):
+                raise TypeError(f"a reason of a Status has to be text, is {shown(reason)}")
+            if not reason.isascii():
+                reason.encode()  # Raises for a lone surrogate, which no message can have.
+        seconds = self.wait_seconds
+        if seconds is not None and not (is_number(seconds) and seconds >= 0):
+            raise TypeError(f"the seconds to wait have to be 0 or more, is {shown(seconds)}")
+
     @property
     def is_success(self) -> bool:
         return self.code is _SUCCESS
@@ -70,6 +90,11 @@ class Status(Struct, frozen=True):
         if self.plugin == plugin:
             return self
         return Status(self.code, self.reasons, plugin, self.wait_seconds)
+
+
+def is_number(value: object) -> bool:
+    """Whether this is an integer, or a float that is not NaN."""
+    return isinstance(value, Real) and not math.isnan(value)
 
 
 SUCCESS = Status(Code.SUCCESS)
@@ -98,7 +123,10 @@ def wait(seconds: float, *reasons: str) -> Status:
 
 def error(text: str, plugin: str = "") -> Status:
     """Trouble; for the framework, not for plugins, which raise instead."""
-    return Status(Code.ERROR, (text,), plugin)
+    return Status(Code.ERROR, (as_utf8(text),), plugin)
+
+
+TEXT = frozenset((str,))
 
 
 class Narrowed(Struct, frozen=True):
@@ -106,9 +134,17 @@ class Narrowed(Struct, frozen=True):
 
     names: frozenset[str]
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.names, frozenset):
+            raise TypeError(f"the names of nodes have to be a frozenset, is {shown(self.names)}")
+        if not {*map(type, self.names)} <= TEXT:
+            raise TypeError(f"the names of nodes have to be text, are {shown([*self.names])}")
+
 
 def only_nodes(names: Sequence[str] | frozenset[str] | set[str]) -> Narrowed:
     """From pre_filter: success, but look at these nodes only."""
+    if isinstance(names, str):  # It would be taken for the names of its letters.
+        raise TypeError(f"only_nodes takes several names, is {shown(names)}")
     return Narrowed(frozenset(names))
 
 
@@ -136,13 +172,15 @@ class Verdicts:
         self._codes: Codes | None = None
         self._count = 0
         if all_fit is not None:
-            self._count = all_fit
+            self._count = _checked_count(all_fit)
             self.status_of: Callable[[int], Status] = ONLY_SUCCESS
         elif fits is not None and otherwise is not None:
-            self._codes = np.logical_not(fits).astype(np.int64)
+            self._codes = np.logical_not(_checked("fits", fits)).astype(np.int64)
             self.status_of = OneStatus(otherwise)
         elif codes is not None and status_of is not None:
-            self._codes = codes.astype(np.int64, copy=False)
+            self._codes = _checked("codes", codes).astype(np.int64, copy=False)
+            if self._codes.min(initial=0) < 0:
+                raise TypeError(f"Verdicts: a code has to be 0 or more, is {self._codes.min()}")
             self.status_of = _WithErrors(status_of, errors) if errors else status_of
         else:
             text = "Verdicts takes fits and otherwise, codes and status_of, or all_fit"
@@ -162,6 +200,20 @@ class Verdicts:
     def rejects(self) -> bool:
         """Whether any row does not fit."""
         return self._codes is not None and bool(np.count_nonzero(self._codes))
+
+
+def _checked(name: str, values: object) -> NDArray[Any]:
+    """An array of booleans or integers, with an entry per row."""
+    array = np.asarray(values)
+    if array.ndim == 1 and array.dtype.kind in "biu":
+        return array
+    raise TypeError(f"Verdicts: {name} has to be one whole number per row, is {shown(values)}")
+
+
+def _checked_count(count: object) -> int:
+    if isinstance(count, int | np.integer) and count >= 0:
+        return int(count)
+    raise TypeError(f"Verdicts: all_fit has to be the number of rows, is {shown(count)}")
 
 
 class _WithErrors(Struct, frozen=True):

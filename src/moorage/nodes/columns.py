@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from moorage.api.node import Node
-from moorage.errors import PLUGIN_EXCEPTIONS, MoorageError
+from moorage.errors import MoorageError, describe, location
 from moorage.nodes.changes import FEW_ROWS, Cursor, RowLog
 
 if TYPE_CHECKING:
@@ -78,7 +78,9 @@ class ColumnValues:
         try:
             values = [default if node is None else read(node) for node in nodes]
             self._values[:count] = np.fromiter(values, dtype=column.dtype, count=count)
-        except PLUGIN_EXCEPTIONS:  # Find out which rows cannot be read.
+        except KeyboardInterrupt:
+            raise
+        except BaseException:  # Find out which rows cannot be read.
             for row, node in enumerate(nodes):
                 self.set(row, node)
 
@@ -89,8 +91,10 @@ class ColumnValues:
         if node is not None:
             try:
                 self._values[row] = self._column.read(node)
-            except PLUGIN_EXCEPTIONS as error:  # Plugin code may raise anything.
-                self._errors[row] = f"node {node.name}: {error}"
+            except KeyboardInterrupt:
+                raise
+            except BaseException as raised:  # Plugin code may raise anything.
+                self._errors[row] = f"node {node.name}: {describe(raised)}{location(raised)}"
 
     def grow(self, capacity: int) -> None:
         """Add rows up to a capacity."""

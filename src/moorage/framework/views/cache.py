@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
 from moorage.errors import PluginError
+from moorage.framework import invoke
 from moorage.framework.points import BY_PODS, Depends
 from moorage.framework.views.filters import FilterView
 from moorage.framework.views.plugin_views import PluginViews
@@ -94,7 +95,7 @@ class ViewCache:
         key: tuple[Hashable, ...] = (nodes, reads)
         try:
             views = self._seen_once.get(key)
-        except TypeError:  # Unhashable: `_read_before` names the plugin.
+        except Exception:  # Unhashable: `_read_before` names the plugin.
             views = None
         if views is not None:
             self._latest_once = reads, position, views
@@ -128,9 +129,8 @@ class ViewCache:
         for plugin, read in zip(self._by_node, all_reads, strict=True):
             try:
                 mark = hash((plugin.name, read))
-            except TypeError as unhashable:
-                method = self._profile.require(plugin, "reads")
-                raise method.failed(str(unhashable)) from unhashable
+            except Exception as unhashable:
+                raise self._unhashable(plugin, read) from unhashable
             if mark in known:
                 plugins.append(plugin)
                 reads.append(read)
@@ -156,8 +156,8 @@ class ViewCache:
 
     def prepare(self, template: PodTemplate) -> None:
         """Compute what plugins read of a template, before its first cycle."""
-        # Both are raised again in the cycle of the pod.
-        with suppress(PluginError, TypeError):
+        # Raised again in the cycle of the pod; what a plugin returned may have no hash.
+        with suppress(Exception):
             reads = template.compiled[self._slot] = self._reads(self._by_node, template)
             if len(self._equal_reads) >= MOST_KNOWN_READS:
                 self._equal_reads.clear()
@@ -169,12 +169,11 @@ class ViewCache:
         method = profile.method(plugin, "nodes_key")
         if method is None:
             return table.node_changes.position
-        key: Hashable = method.call(template.exemplar, table)
-        try:
-            hash(key)
-        except TypeError as unhashable:
-            raise method.failed(str(unhashable)) from unhashable
-        return key
+        return invoke.hashable(method, method.call(template.exemplar, table))
+
+    def _unhashable(self, plugin: Any, read: Any) -> PluginError:
+        """The error for what a plugin reads of a template."""
+        return self._profile.require(plugin, "reads").returned(read, "hashable")
 
     def _node_reads(self, template: PodTemplate) -> tuple[Hashable, ...]:
         reads: tuple[Hashable, ...] | None = template.compiled.get(self._slot)
@@ -197,9 +196,8 @@ class ViewCache:
                 key = (read, self._nodes_key(plugin, template))
             try:
                 views = known.get(key)
-            except TypeError as unhashable:
-                method = self._profile.require(plugin, "reads")
-                raise method.failed(str(unhashable)) from unhashable
+            except Exception as unhashable:
+                raise self._unhashable(plugin, read) from unhashable
             if views is None:
                 views = known[key] = PluginViews(self._profile, plugin, template)
             found[plugin.name] = views

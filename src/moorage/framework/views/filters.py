@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from moorage.api.pod import Pod
-from moorage.errors import PluginError
+from moorage.errors import PluginError, shown
 from moorage.framework import invoke
 from moorage.framework.points import BY_PODS, FILTER_ERROR, depends_of
 from moorage.framework.state import CycleState
@@ -100,12 +100,22 @@ class RowStatuses:
         """The status that a code stands for."""
         if code == FITS:
             return SUCCESS
-        if code < 0:
-            status = self._statuses[-code - 1]
-        else:
-            assert self.status_of is not None
-            status = self.status_of(code)
+        status = self._statuses[-code - 1] if code < 0 else self._resolved(code)
         return status.by(self.name) if self.name else status
+
+    def _resolved(self, code: int) -> Status:
+        """The status that a plugin's own code stands for."""
+        assert self.status_of is not None
+        try:
+            status: Any = invoke.guard(self.name, "status_of: ", self.status_of, code)
+        except PluginError as failure:
+            status = error(str(failure))
+        if isinstance(status, Status) and status.is_rejected:
+            return status
+        self.has_errors = True
+        if isinstance(status, Status) and status.code is Code.ERROR:
+            return status
+        return error(f"status_of returned {shown(status)}, which is no rejection")
 
     def take(self, verdicts: Verdicts) -> None:
         """Replace all rows by the result of a whole-cluster form."""

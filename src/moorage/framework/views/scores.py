@@ -43,6 +43,10 @@ class PluginNormalizer:
         self.apply = partial(invoke.normalized, profile.require(plugin, "normalizer.apply"))
         self.is_by_max = isinstance(plugin.normalizer, ByMax)
 
+    def incomparable(self, summary: object) -> PluginError:
+        """The error for a summary that cannot be compared with another one, such as an array."""
+        return self.summarize.returned(summary, "hashable")
+
 
 def normalizer_of(profile: "Profile", plugin: Any) -> PluginNormalizer | None:
     """A plugin's normalizer, if it has one."""
@@ -80,7 +84,15 @@ class ScoreView(PluginView):
             raw = invoke.score_one(self._one, self.state, self._pod, NodeInfo(self.table, row))
         except PluginError:
             return None
-        return raw if self.normalizer is not None or 0 <= raw <= 100 else None
+        if 0 <= raw <= 100:
+            return raw
+        bounds = np.iinfo(self.values.dtype)
+        return raw if self.normalizer is not None and bounds.min <= raw <= bounds.max else None
+
+    def _too_large(self, raw: int) -> PluginError:
+        """The error for a score beyond those of the whole-cluster form."""
+        dtype = self.values.dtype
+        return self._one.failed(f"the score {raw} does not fit {dtype}, which score_all returns")
 
     def compute_row(self, row: int) -> bool:
         if self.table.nodes[row] is None:
@@ -96,7 +108,12 @@ class ScoreView(PluginView):
             raw = 0
         if raw == self.values.item(row):
             return False
-        self.values[row] = raw
+        try:
+            self.values[row] = raw
+        except OverflowError as raised:
+            self.errors[row] = self._too_large(raw)
+            self.errors[row].__cause__ = raised
+            self.values[row] = raw = 0
         if not 0 <= raw <= 100:
             self.in_range = False
         if self.uniform is not None:
@@ -173,8 +190,11 @@ class NormalizedView(View):
         rows = self.read_cursors()
         summary = self.summarize(feasible.fits)
         was_uniform = self.uniform is not None
-        if summary != self.summary or (was_uniform and raw.uniform is None):
-            self.summary, rows = summary, None
+        try:
+            if summary != self.summary or (was_uniform and raw.uniform is None):
+                self.summary, rows = summary, None
+        except Exception as wrong:
+            raise self.normalizer.incomparable(summary) from wrong
         self.update(rows)
         self.commit()
         self._version = feasible.version

@@ -166,7 +166,10 @@ class TotalView(View):
         scored, total = self.scored, self._constant
         for weight, view in self._varying:
             total += weight * view.values.item(row)
-        self._sums[row] = total
+        try:
+            self._sums[row] = total
+        except OverflowError:  # A score is out of range: if the row fits, `check` raises.
+            self._sums[row] = total = 0
         if not self._feasible.fits.item(row):
             total = -1
         before = scored.totals.item(row)
@@ -186,7 +189,7 @@ class TotalView(View):
         self._varying, self._constant = [], 0
         sums: Scores | None = None
         for weight, view in self._columns:
-            if view.uniform is not None:
+            if view.uniform is not None and view.in_range:
                 self._constant += weight * view.uniform
                 parts.append((view.name, weight, view.uniform))
                 continue
@@ -233,7 +236,11 @@ class TotalView(View):
             if isinstance(view, ScoreView) or view.raw.ignores_feasible:
                 continue
             summary = view.summarize(fits)
-            if summary != view.summary:
+            try:
+                differs = bool(summary != view.summary)
+            except Exception as wrong:
+                raise view.normalizer.incomparable(summary) from wrong
+            if differs:
                 scores = view.normalizer.apply(view.raw.values, summary)
                 check_range(view.name, scores, fits)
                 before = view.values if view.uniform is None else view.uniform

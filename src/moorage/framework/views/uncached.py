@@ -55,8 +55,11 @@ class UncachedScore:
         if raw is None:
             return None
         summary = self._normalizer.summarize.call(np.array(raw))
-        if summary != self._summary:
-            self._summary, self._normalized = summary, {}
+        try:
+            if summary != self._summary:
+                self._summary, self._normalized = summary, {}
+        except Exception as wrong:
+            raise self._normalizer.incomparable(summary) from wrong
         known = self._normalized
         for each in {*raw}.difference(known):
             known[each] = self.weight * self._normalizer.apply(each, summary)
@@ -71,7 +74,7 @@ class UncachedScore:
         if self._normalizer is not None:
             raw = self._normalizer.apply(raw, self._normalizer.summarize.call(raw[fits]))
         elif self._normalize_score is not None:
-            raw = raw.copy()
+            raw = raw.astype(np.int64)
             raw[fits] = invoke.normalize_score(self._normalize_score, state, pod, raw[fits])
         if not is_in_range(raw):
             check_range(self.name, raw, fits)
