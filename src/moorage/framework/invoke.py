@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable
 from functools import wraps
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, SupportsInt, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -308,8 +308,8 @@ LEAST, MOST = -(1 << 63), (1 << 63) - 1
 
 
 def _integer(returned: Any) -> int:
-    if isinstance(returned, str | bytes):
-        raise TypeError(f"a score has to be a number, is {shown(returned)}")
+    if isinstance(returned, str | bytes) or not isinstance(returned, SupportsInt):
+        raise TypeError(f"a score has to be a whole number, is {shown(returned)}")
     score = int(returned)
     if LEAST <= score <= MOST:
         return score
