@@ -353,6 +353,20 @@ def test_structs_pass_through():
             id="twice the same, once without its namespace",
         ),
         pytest.param(
+            "a.yaml",
+            "apiVersion: v1\nkind: pod\nmetadata: {name: web}",
+            'a.yaml, document 1, pod default/web: no matches for kind "pod" in version "v1"; '
+            "write apiVersion: v1, kind: Pod",
+            id="a kind in lower case",
+        ),
+        pytest.param(
+            "a.yaml",
+            "apiVersion: v1\nkind: Deployment\nmetadata: {name: web}",
+            'a.yaml, document 1, Deployment default/web: no matches for kind "Deployment" in '
+            'version "v1"; write apiVersion: apps/v1, kind: Deployment',
+            id="a kind of another group",
+        ),
+        pytest.param(
             "a.json",
             "".join(json.dumps(pod(metadata={"name": n, "uid": "u"})) for n in ("one", "two")),
             'a.json, document 2, Pod default/two, metadata.uid: "u" is also the UID of '

@@ -67,6 +67,8 @@ def test_all_pending():
         ({"labels": "app in"}, "-l app in: "),
         ({"name": "job/x"}, "Job 'x' owns none of 9 pods; owners of pods are ReplicaSet/"),
         ({"name": "a", "namespace": "nowhere"}, "no pod 'nowhere/a' among the 9 given"),
+        ({"name": "other/a", "namespace": "default"}, "-n default: other/a is in another namespac"),
+        ({"namespace": "nowhere"}, "-n nowhere: there is no pod in this namespace, only in "),
     ],
 )
 def test_errors(asked, problem):

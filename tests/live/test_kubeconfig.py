@@ -96,7 +96,10 @@ def test_no_configuration(tmp_path):
 
 
 FAULTS = [
-    pytest.param({"current": ""}, "current-context is not set", id="no current context"),
+    pytest.param(
+        {"current": ""}, "not set; name a context with --context, as here$", id="no current context"
+    ),
+    pytest.param({"kind": "Node"}, 'is not a kubeconfig: its kind is "Node"', id="another kind"),
     pytest.param({"current": "far"}, "there is no context 'far'", id="unknown context"),
     pytest.param({"contexts": {"a": 1}}, "contexts: must be a list", id="contexts as a mapping"),
     pytest.param({"context": {"user": "me"}}, "cluster is missing", id="context without cluster"),
@@ -115,7 +118,9 @@ FAULTS = [
         "proxy-url: must be an http URL",
         id="proxy that is not supported",
     ),
-    pytest.param({"cluster": {"server": 5}}, "Expected `str`, got `int`", id="server as a number"),
+    pytest.param(
+        {"cluster": {"server": 5}}, "'prod', server: must be text, is 5", id="server as a number"
+    ),
     pytest.param(
         {"cluster": {"server": "https://a", "certificate-authority": "ca.crt"}},
         "certificate-authority: .*ca.crt: no such file or directory",

@@ -122,6 +122,7 @@ def test_faults_are_survived(world):
     [
         pytest.param(["no/where.jsonl"], "no/where.jsonl: no such file or directory", id="folder"),
         pytest.param(["x", "--for", "soon"], "Invalid value for '--for'", id="duration"),
+        pytest.param(["x", "--for", "-5s"], "'-5s' is not longer than nothing", id="no time"),
     ],
 )
 def test_bad_input(world, arguments, line):

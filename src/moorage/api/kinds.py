@@ -114,6 +114,20 @@ def known(api_version: str, kind: str) -> Kind | None:
     return _BY_VERSION.get((api_version, kind))
 
 
+# Groups of Kubernetes' own kinds only.
+_OWN_GROUPS = ("", "apps", "batch", "policy")
+_MEANT = {
+    word: kind for kind in READ.values() for word in (kind.name.lower(), f"{kind.name.lower()}s")
+}
+
+
+def meant(api_version: str, kind: str) -> Kind | None:
+    """The kind that is meant by one that does not exist, such as pod of v1, or Pod of apps/v1."""
+    group, _, version = api_version.rpartition("/")
+    found = _MEANT.get(kind.lower()) if group in _OWN_GROUPS and version == "v1" else None
+    return found if found is not None and found.group in _OWN_GROUPS else None
+
+
 def is_outdated(api_version: str, kind: str) -> bool:
     """Whether the kind is read, but not in this version; skipping such an object would surprise.
 

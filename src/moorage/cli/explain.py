@@ -70,7 +70,7 @@ def explain(
     try:
         pods = selecting.select(run.pods, pod, namespace=namespace, labels=selector)
     except InputError:
-        if not refused or pod is None:
+        if not refused:
             raise
         pods = []
     if refused:  # The question is about what is missing, not about pods that run.
@@ -81,7 +81,7 @@ def explain(
     if len(pods) == 1 and not refused:
         _explain_one(run, pods[0], live, assumed, manifest, output, show_all=show_all)
     else:
-        found = (pods, refused)
+        found = (pods, refused, sum(namespace in (None, each.namespace) for each in run.pods))
         shown = assumed if live else ""
         _explain_several(run, config, found, shown, manifest, output, show_all=show_all)
 
@@ -157,7 +157,7 @@ def _more(found: "Recorded", assumed: str, *, is_live: bool) -> dict[str, Any]:
 def _explain_several(
     run: "DryRun",
     config: "Source",
-    found: "tuple[list[Pod], list[Refusal]]",
+    found: "tuple[list[Pod], list[Refusal], int]",
     assumed: str,
     manifest: "Manifest",
     output: str,
@@ -167,9 +167,9 @@ def _explain_several(
     from moorage.api import texts
     from moorage.explaining import grouping
 
-    pods, refused = found
+    pods, refused, total = found
     if not pods and not refused and output == "table":
-        click.echo(f"No pod is pending; {texts.count(len(run.pods), 'pod', 'have')} a node.")
+        click.echo(f"No pod is pending; {texts.count(total, 'pod', 'have')} a node.")
         return
     with StatusLine("explaining") as status:
         if len(pods) > MANY_PODS:

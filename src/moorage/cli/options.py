@@ -64,6 +64,9 @@ class DurationType(click.ParamType):  # type: ignore[type-arg] # Not generic in 
 
     name = "duration"
 
+    def __init__(self, *, positive: bool = False) -> None:
+        self._positive = positive
+
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> float:
@@ -72,9 +75,12 @@ class DurationType(click.ParamType):  # type: ignore[type-arg] # Not generic in 
         if isinstance(value, float):
             return value
         try:
-            return durations.parse(str(value))
+            seconds = durations.parse(str(value))
         except ValueError as error:
             self.fail(str(error), param, ctx)
+        if self._positive and seconds <= 0:
+            self.fail(f"{value!r} is not longer than nothing.", param, ctx)
+        return seconds
 
 
 # Where `inputs` finds the value of --validate.

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 @click.option(
     "--for",
     "seconds",
-    type=options.DurationType(),
+    type=options.DurationType(positive=True),
     metavar="DURATION",
     help="Stop after this time, such as 10m. Default: stop on Ctrl-C or SIGTERM.",
 )

@@ -43,9 +43,15 @@ def select(
         bare = rest if kind.lower() in PODS and rest else name
         if namespace is not None and "/" not in bare:
             bare = f"{namespace}/{bare}"
-        return [find_pod(pods, bare)]
+        found = find_pod(pods, bare)
+        if namespace not in (None, found.namespace):
+            raise InputError(f"-n {namespace}: {found.key} is in another namespace")
+        return [found]
     pending = [pod for pod in here if not pod.node_name and not pod.is_terminal]
     if labels is None:
+        if pods and not here:
+            known = texts.listed(sorted({pod.namespace for pod in pods}), 60)
+            raise InputError(f"-n {namespace}: there is no pod in this namespace, only in {known}")
         return pending
     try:
         selector = selectors.parse_label_selector(labels)

@@ -16,6 +16,7 @@ import msgspec
 from msgspec import Struct, field
 
 from moorage.api.config import sources
+from moorage.api.manifests import errors
 from moorage.errors import ConfigError, KubeconfigError
 from moorage.live.connection import Connection, ExecPlugin, Identity, ServerTrust
 
@@ -119,7 +120,10 @@ def load(paths: list[Path], *, context: str | None = None) -> Connection:
     chosen = context or next((file.current for file in files if file.current), "")
     names = ", ".join(str(path) for path in paths)
     if not chosen:
-        raise KubeconfigError(f"{names}: current-context is not set; name one with --context")
+        known = ", ".join(each for file in files for each in file.names("contexts"))
+        there_are = f", as {known}" if known else "; there is none"
+        text = f"current-context is not set; name a context with --context{there_are}"
+        raise KubeconfigError(f"{names}: {text}")
     _, entry = _entry(files, "contexts", "context", chosen, _Context, names)
     at = f"{names}, context {chosen!r}"
     if not entry.cluster:
@@ -151,18 +155,28 @@ class _File:
             raise KubeconfigError(f"{path}: {error}") from None
         if not isinstance(plain, dict):
             raise KubeconfigError(f"{path}: is not a kubeconfig: expected a mapping")
+        if plain.get("kind", "Config") != "Config":
+            kind = errors.shown(plain["kind"])
+            raise KubeconfigError(f"{path}: is not a kubeconfig: its kind is {kind}")
         self.plain: dict[str, Any] = plain
         self.current = str(plain.get("current-context") or "")
 
     def entry(self, section: str, inner: str, name: str) -> Any:
         """The entry `inner` with a name in a section; None if this file does not have it."""
+        for each in self._entries(section):
+            if each.get("name") == name:
+                return each.get(inner) or {}
+        return None
+
+    def names(self, section: str) -> list[str]:
+        """The names of all entries of a section."""
+        return [str(each.get("name")) for each in self._entries(section)]
+
+    def _entries(self, section: str) -> list[dict[str, Any]]:
         entries = self.plain.get(section) or []
         if not isinstance(entries, list):
             raise KubeconfigError(f"{self.path}, {section}: must be a list")
-        for each in entries:
-            if isinstance(each, dict) and each.get("name") == name:
-                return each.get(inner) or {}
-        return None
+        return [each for each in entries if isinstance(each, dict)]
 
     def resolve(self, name: str) -> Path:
         """The path of a file named in this one; relative to this one."""
@@ -179,8 +193,9 @@ def _entry(
         try:
             return file, msgspec.convert(plain, struct)
         except msgspec.ValidationError as error:
-            text = str(error).replace("`$.", "`").replace("Object", "the entry")
-            raise KubeconfigError(f"{file.path}, {inner} {name!r}: {text}") from None
+            path, problem = errors.translate(str(error), plain)
+            at = f"{file.path}, {inner} {name!r}"
+            raise KubeconfigError(f"{at}{f', {path}' if path else ''}: {problem}") from None
     raise KubeconfigError(f"{at}: there is no {inner} {name!r}")
 
 

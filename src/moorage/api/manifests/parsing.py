@@ -116,6 +116,8 @@ def contents(
             raise ManifestError("standard input: is closed")
         yield InputText("standard input", sys.stdin.buffer)
         return
+    if not str(path):
+        raise ManifestError("the name of a file is empty")
     path = Path(path)
     charts: list[Path] = []
     try:

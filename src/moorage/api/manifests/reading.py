@@ -255,6 +255,10 @@ class DocumentReader:
         if kinds.is_outdated(api_version, kind):
             problem = f"{api_version} is not read; write {READ[kind].api_version}"
             raise ManifestError(f"{origin}, {subject}, apiVersion: {problem}")
+        if (kind_meant := kinds.meant(api_version, kind)) is not None:
+            write = f"write apiVersion: {kind_meant.api_version}, kind: {kind_meant.name}"
+            problem = f'no matches for kind "{kind}" in version "{api_version}"'
+            raise ManifestError(f"{origin}, {subject}: {problem}; {write}")
         if (api_version, kind) == SCENARIO:
             if self.skips_scenarios:
                 return
