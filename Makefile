@@ -14,7 +14,7 @@ FIRST ?= 0
 HOURS := --timeout 7200 -o faulthandler_timeout=14400
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test browser kubectl check fmt parity sim storms campaign same histories bugs mutants properties tables roles soak bench load docs pictures
+.PHONY: help demo test lowest pythons browser kubectl check fmt parity sim storms campaign same histories bugs mutants properties tables roles soak bench load docs pictures
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -27,6 +27,13 @@ demo: .venv/.installed ## Schedule the pods of a small example cluster, then exp
 # The tests start a hundred processes; without bytecode on disk each would compile Moorage again.
 test: .venv/.ready kubectl browser ## Run every test, as CI does
 	env -u PYTHONHASHSEED -u PYTHONDONTWRITEBYTECODE $(BIN)/pytest -n 2 --dist worksteal -r s
+
+lowest: ## Run a quick part of the tests with the lowest versions that pyproject.toml allows, on Python 3.11
+	@sh tests/quick.sh 3.11 lowest
+
+pythons: ## Run a quick part of the tests with Python 3.12 and 3.13, where they are installed
+	@sh tests/quick.sh 3.12
+	@sh tests/quick.sh 3.13
 
 browser: ## Install Chromium for the tests of HTML pages, if it is missing (needs root and apt-get)
 	@sh tests/install.sh "chromium chromedriver" chromium chromium-driver fonts-dejavu-core
