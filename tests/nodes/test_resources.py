@@ -2,7 +2,9 @@
 
 import pytest
 
-from moorage.nodes.resources import LIMIT, ResourceColumns, add_to_row
+from moorage.nodes.resources import ResourceColumns, add_to_row
+
+LIMIT = 1 << 63
 
 
 @pytest.mark.parametrize(

@@ -395,10 +395,19 @@ def test_conforms(settings):
     check_plugin(NodeResourcesFit(scoring_strategy=settings))
 
 
-@pytest.mark.parametrize("memory", ["100P", 2**64 // 100, 2**63 - 1])
-@pytest.mark.parametrize(("settings", "score"), [(least(), 49), (most(), 51)])
-def test_a_pod_that_requests_more_than_any_node_has(settings, score, memory):
-    """A hundred times as much is no integer of 64 bits."""
+@pytest.mark.parametrize(
+    ("memory", "settings", "score"),
+    [
+        pytest.param("100P", least(), 49, id="least"),
+        pytest.param(2**64 // 100, least(), 49, id="least: a hundredfold overflows"),
+        # Together with the default of the incoming pod it is negative, so that all seems free.
+        pytest.param(2**63 - 1, least(), 98, id="least: the sum overflows"),
+        pytest.param("100P", most(), 51, id="most"),
+        pytest.param(2**64 // 100, most(), 51, id="most: a hundredfold overflows"),
+        pytest.param(2**63 - 1, most(), 1, id="most: the sum overflows"),
+    ],
+)
+def test_a_pod_that_requests_more_than_any_node_has(memory, settings, score):
     running = make_pod("running", node="n", requests={"memory": memory})
     offered = {"cpu": 10, "memory": "1Ti", "pods": 9}
     assert scored(settings, make_pod(), offered, running) == score

@@ -2,6 +2,7 @@
 
 from collections.abc import Container
 
+from moorage.api import quantity
 from moorage.api.pod import Pod
 from moorage.core.cache import Cache
 from moorage.core.queue_states import IN_FLIGHT
@@ -65,5 +66,5 @@ def _check_sums(table: NodeTable, name: str, row: int) -> None:
         for resource, amount in placed.usage.requested:
             total[resource] = total.get(resource, 0) + amount
     for resource, column in table.requested_columns.columns.items():
-        if int(column[row]) != total.get(resource, 0):
+        if int(column[row]) != quantity.wrapped(total.get(resource, 0)):
             raise InvariantError(f"node {name}: {resource} requested is miscounted")

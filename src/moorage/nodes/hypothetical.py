@@ -32,6 +32,8 @@ class NumberedUsages:
         self._number_of: dict[Usage, int] = {}
         self._ports: dict[int, tuple[HostPort, ...]] = {}
         self._capacity = 16
+        # A usage whose sums may overflow.
+        self.large: Usage | None = None
         # Amounts by number; beyond the last number there are zeros.
         self.columns: dict[str, Ints] = {}
         self._nonzero: dict[str, Ints] = {}
@@ -53,6 +55,8 @@ class NumberedUsages:
                 for name, column in columns.items():
                     columns[name] = np.pad(column, (0, self._capacity))
             self._capacity *= 2
+        if usage.is_large:
+            self.large = usage
         for name, amount in usage.requested:
             self._column(self.columns, name)[number] = amount
         for name, amount in usage.nonzero:
@@ -112,6 +116,8 @@ class HypotheticalRows(TableSlice):
     def shift(self, numbers: Numbers, book: NumberedUsages, sign: int) -> None:
         """Add (1) or remove (-1) the pods with these numbers, one or a list for every row."""
         self._shifts.append((numbers, book, sign))
+        if book.large is not None:
+            self._table.expect(book.large)
         self._pod_count = self._pod_count + sign * _sum(numbers != NO_POD)
         for name, column in book.columns.items():
             self._requested[name] = self.requested(name) + sign * _sum(column[numbers])
@@ -150,8 +156,12 @@ class HypotheticalRows(TableSlice):
         return np.stack(lines).astype(np.float64)
 
     def free_floats(self, resources: CountedResources, factor: int = 1) -> Floats:
-        allocatable = np.stack([self.allocatable(resource) for resource, _ in resources])
-        return (allocatable - self.requested_floats(resources)) * factor
+        lines = [
+            self.allocatable(resource)
+            - (self.nonzero_requested(resource) if defaulted else self.requested(resource))
+            for resource, defaulted in resources
+        ]
+        return np.stack(lines) * float(factor)
 
     def conflicting(self, wanted: Iterable[HostPort]) -> Mask:
         wanted = tuple(wanted)

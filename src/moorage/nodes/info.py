@@ -7,6 +7,7 @@ removed there without a change of the table, to test hypotheses.
 from collections.abc import Set
 from typing import TYPE_CHECKING, Any
 
+from moorage.api import quantity
 from moorage.api.node import Node, Taint
 from moorage.api.pod import Pod
 from moorage.nodes.columns import Column
@@ -16,6 +17,8 @@ from moorage.nodes.usage import HostPort, Placed, Usage
 
 if TYPE_CHECKING:
     from moorage.nodes.table import NodeTable
+
+LARGEST = quantity.INT64_MAX
 
 
 class NodeInfo:
@@ -134,7 +137,7 @@ class NodeCopy(NodeInfo):
     def nonzero_requested(self, resource: str) -> int:
         # No filter reads it, so it is not kept up to date.
         amounts = [dict(placed.usage.nonzero).get(resource, 0) for placed in self._placed.values()]
-        return sum(amounts)
+        return quantity.wrapped(sum(amounts))
 
     @property
     def used_ports(self) -> Set[HostPort]:
@@ -150,7 +153,7 @@ class NodeCopy(NodeInfo):
         self._placed[pod.metadata.uid] = Placed(pod, usage)
         requested = self._requested
         for name, amount in usage.requested:
-            requested[name] = requested.get(name, 0) + amount
+            requested[name] = _sum(requested.get(name, 0), amount)
         if usage.ports:
             self._ports.update(usage.ports)
 
@@ -160,6 +163,12 @@ class NodeCopy(NodeInfo):
         for pod in pods:
             usage = placed.pop(pod.metadata.uid).usage
             for name, amount in usage.requested:
-                requested[name] = requested.get(name, 0) - amount
+                requested[name] = _sum(requested.get(name, 0), -amount)
             if usage.ports:
                 self._ports.difference_update(usage.ports)
+
+
+def _sum(one: int, other: int) -> int:
+    """A sum in 64 bits; most often it is one anyway."""
+    total = one + other
+    return total if -LARGEST <= total <= LARGEST else quantity.wrapped(total)

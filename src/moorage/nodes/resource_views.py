@@ -234,6 +234,17 @@ class DerivedResources:
         return sources
 
 
+class OverflowingResources(DerivedResources):
+    """The same where sums may overflow: from arrays, in which they do."""
+
+    def _follow_row(self, row: int) -> None:
+        changed = np.array([row])
+        for lines in self._lines.values():
+            lines.write(changed)
+        for bound in self._bounds.values():
+            bound.compute(self._table)
+
+
 @dataclass(slots=True)
 class FreeBound:
     """The least that any node has free of one resource."""

@@ -9,6 +9,8 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from moorage.api import quantity
+
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Rows = NDArray[np.intp]
@@ -91,16 +93,12 @@ def add_to_row(row: int, changes: Iterable[AmountChange]) -> None:
         try:
             column[row] = amount
         except OverflowError:
-            amount = (amount + LIMIT) % (2 * LIMIT) - LIMIT  # As integers of 64 bits do.
-            column[row] = values[row] = amount
+            column[row] = values[row] = quantity.wrapped(amount)
 
 
 def negative(changes: Iterable[AmountChange]) -> list[AmountChange]:
     """The changes that undo others."""
     return [(values, column, -change) for values, column, change in changes]
-
-
-LIMIT = 1 << 63
 
 
 def _zeros(capacity: int) -> Ints:

@@ -10,12 +10,13 @@ The cache is the only writer. Plugins read, with the same methods on the whole t
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from moorage.api import requests
+from moorage.api import quantity, requests
 from moorage.api.meta import NodeName
 from moorage.api.node import Node
 from moorage.api.pod import Pod
@@ -29,7 +30,12 @@ from moorage.nodes.interning import LabelColumn, Mask, TaintColumn
 from moorage.nodes.placements import Placements
 from moorage.nodes.ports import HostPorts
 from moorage.nodes.resource_numbers import ResourceNumbers
-from moorage.nodes.resource_views import Allocatable, CountedResources, DerivedResources
+from moorage.nodes.resource_views import (
+    Allocatable,
+    CountedResources,
+    DerivedResources,
+    OverflowingResources,
+)
 from moorage.nodes.resources import AmountChange, Floats, Ints, ResourceColumns
 from moorage.nodes.rows import Rows, TableSlice
 from moorage.nodes.usage import Placed, Usage
@@ -61,6 +67,7 @@ class NodeTable(Rows):
         self.changes = RowLog()
         self._derived = DerivedResources(self)
         self._allocatable: dict[tuple[str, ...], Allocatable] = {}
+        self._has_large = False
         self.node_count = 0
         self.nodes: list[Node | None] = [None] * capacity
         self.placed: list[dict[str, Placed]] = [{} for _ in range(capacity)]
@@ -114,6 +121,8 @@ class NodeTable(Rows):
         found = self._allocatable.get(resources)
         if found is None:
             found = Allocatable.of(self.allocatable_columns, resources, self.active_rows)
+            if self._has_large:  # Then floats are not exact.
+                found = replace(found, largest=quantity.INT64_MAX)
             self._allocatable[resources] = found
         return found
 
@@ -273,6 +282,8 @@ class NodeTable(Rows):
 
     def _add_usages(self, rows: Sequence[int], usages: Sequence[Usage]) -> None:
         different = list(dict.fromkeys(usages))
+        for usage in different:
+            self.expect(usage)
         index = {usage: i for i, usage in enumerate(different)}
         where = np.array(rows, dtype=np.intp)
         which = np.array([index[usage] for usage in usages], dtype=np.intp)
@@ -343,12 +354,20 @@ class NodeTable(Rows):
     ) -> list[AmountChange]:
         if len(known) >= MOST_USAGES:
             known.clear()
+        self.expect(usage)
         found = self.requested_columns.changes(usage.requested)
         found += self.nonzero_columns.changes(usage.nonzero)
         if known is self._leaving:
             found = resources.negative(found)
         known[usage] = found
         return found
+
+    def expect(self, usage: Usage) -> None:
+        """From the first large amount on, what is derived from sums is computed in integers."""
+        if usage.is_large and not self._has_large:
+            self._has_large = True
+            self._derived = OverflowingResources(self)
+            self._allocatable.clear()
 
     # Rows
 

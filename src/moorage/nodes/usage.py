@@ -12,6 +12,8 @@ from moorage.api import requests
 from moorage.api.pod import Pod
 from moorage.nodes import affinity_terms, volumes
 
+# So many pods that sums of smaller amounts fit into 64 bits: 65,536 on a node.
+LARGE = 1 << 47
 HostPort = tuple[str, str, int]
 # A namespace, and labels: pods that have the same match the same selectors.
 LabelKey = tuple[str, frozenset[tuple[str, str]]]
@@ -46,6 +48,11 @@ class Usage:
             labels=(pod.namespace, frozenset(pod.labels.items())),
             terms=affinity_terms.content(pod),
         )
+
+    @property
+    def is_large(self) -> bool:
+        """Whether the sum of such amounts may not fit into 64 bits."""
+        return any(amount >= LARGE for _, amount in self.requested)
 
     def has_same_requests(self, other: "Usage") -> bool:
         """Whether the requests of two pods are the same."""

@@ -103,8 +103,9 @@ class NodeResourcesBalancedAllocation:
         if not _has_overflown(table, added, after):
             return after  # type: ignore[return-value]  # Half as wide is half the work.
         scores = after.astype(np.int64)
-        for row in np.flatnonzero(state.table.active_rows).tolist():
-            scores[row] = self.score(state, pod, state.table.info(row))
+        rows = table.take(np.arange(state.table.capacity))
+        for at in np.flatnonzero(table.active).tolist():
+            scores[at] = self.score(state, pod, state.table.info(rows.item(at)))
         return scores
 
 
@@ -209,7 +210,10 @@ def _has_overflown(table: mp.Rows, added: AddedAmounts, scores: Ints) -> bool:
     if len(scores) and scores.item(scores.argmin()) < LEAST:
         return True
     sums = [(table.requested(resource), amount) for resource, amount in added.each]
-    return any(len(sum_) and sum_.item(sum_.argmax()) > MOST - amount for sum_, amount in sums)
+    return any(
+        len(sum_) and (sum_.item(sum_.argmin()) < 0 or sum_.item(sum_.argmax()) > MOST - amount)
+        for sum_, amount in sums
+    )
 
 
 def _fractions(table: mp.Rows, added: AddedAmounts, offers: mp.Allocatable) -> Floats:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from msgspec import Struct
 
-from moorage.api import requests
+from moorage.api import quantity, requests
 from moorage.api.meta import KubeObject
 from moorage.api.node import Node
 from moorage.api.pod import Pod
@@ -238,8 +238,8 @@ def shortage(pod: Pod, node: Node, others: Iterable[Pod]) -> str:
     wanted = requests.filter_request(pod)
     for resource in CHECKED_RESOURCES:
         want, have = wanted.get(resource, 0), offered.get(resource, 0)
-        used = sum(amounts.get(resource, 0) for amounts in held)
-        if want and used + want > have:
+        used = quantity.wrapped(sum(amounts.get(resource, 0) for amounts in held))
+        if want and want > quantity.wrapped(have - used):
             return f"{resource}: {used} of {have} are used, {want} are asked for"
     return ""
 

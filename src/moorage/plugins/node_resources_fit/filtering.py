@@ -100,7 +100,8 @@ class FilterRequest(Struct, frozen=True, eq=False):
         served = node.table.device_resources.classes
         for bit, resource, amount in self.each:
             allocatable, requested = node.amounts(resource)
-            if amount > allocatable - requested:
+            # A difference above 64 bits overflows, to less than any amount.
+            if not amount <= allocatable - requested <= mp.quantity.INT64_MAX:
                 if allocatable <= 0 and resource in served:
                     continue  # DynamicResources looks for devices.
                 lacking |= bit

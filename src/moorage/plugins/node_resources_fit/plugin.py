@@ -150,7 +150,10 @@ class NodeResourcesFit:
             allocatable = node.allocatable(resource)
             if allocatable > 0:
                 used = node.nonzero_requested(resource) if defaulted else node.requested(resource)
-                rating = scorer.rate(used + amount, allocatable)
+                total_used = used + amount
+                if total_used > mp.quantity.INT64_MAX:
+                    total_used = mp.quantity.wrapped(total_used)
+                rating = scorer.rate(total_used, allocatable)
                 if rating or scorer.counts_zero:
                     total += rating * weight
                     weights += weight
@@ -168,6 +171,8 @@ class NodeResourcesFit:
     def _score_floats(self, request: ScoredRequest, table: mp.Rows) -> mp.Scores | None:
         """All resources at once, where every node offers all of them and floats are exact."""
         weights, scorer = request.weights, self._scorer
+        if request.may_overflow:
+            return None
         offers = table.allocatable_floats(weights.resources)
         if not (scorer.counts_zero and offers.by_all and offers.largest <= scoring.LARGEST):
             return None

@@ -27,6 +27,8 @@ IntOrInts = TypeVar("IntOrInts", int, Ints)
 # 2^44: half a unit is 2^-45 of it, and a hundred rounded twice is off by 100 * 2^-52.
 LARGEST = 1 << 44
 HALF = 0.5
+# What nodes have requested in smaller amounts fits into 64 bits together with less than that.
+OVERFLOWS = 1 << 62
 
 
 class ResourceScorer:
@@ -150,7 +152,7 @@ def _whole(part: IntOrInts, whole: IntOrInts | int) -> IntOrInts:
         quotient = part // whole
         if len(part) and part.item(part.argmin()) < 0:
             # Rounded down, and by one too far if there is a remainder.
-            quotient += (part < 0) & (quotient * whole != part)
+            quotient += (part < 0) & (whole > 0) & (quotient * whole != part)
     return quotient
 
 
@@ -211,10 +213,12 @@ class ScoredRequest:
     each: tuple[tuple[ScoredResource, int], ...]
     # A hundred times as much, one below the other, less the HALF that is to be added.
     hundredfold: Floats = field(compare=False)
+    # Whether a sum with an amount may not fit into 64 bits.
+    may_overflow: bool
 
     @classmethod
     def of(cls, each: tuple[tuple[ScoredResource, int], ...]) -> "ScoredRequest":
         """Resources with their amounts."""
         weights = ScoringWeights.of(tuple([scored for scored, _ in each]))
         hundredfold = np.array([100.0 * amount - HALF for _, amount in each])[:, None]
-        return cls(weights, each, hundredfold)
+        return cls(weights, each, hundredfold, any(amount >= OVERFLOWS for _, amount in each))

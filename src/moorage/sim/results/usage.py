@@ -1,10 +1,12 @@
 """UsageTable: how much every node offers of each resource, and how much of it is requested."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from operator import mul
 
 import numpy as np
 import numpy.typing as npt
 
+from moorage.api import quantity
 from moorage.api.requests import CPU, MEMORY, PODS
 
 Amounts = Mapping[str, int]
@@ -68,7 +70,11 @@ class UsageTable:
             if resource not in columns:
                 self._new_resource(resource)
             column = columns[resource]
-            column[row] = column.item(row) + sign * amount
+            total = column.item(row) + sign * amount
+            try:
+                column[row] = total
+            except OverflowError:  # The scheduler counts so, too.
+                column[row] = quantity.wrapped(total)
             if exists:
                 totals[resource] += sign * amount
 
@@ -80,14 +86,15 @@ class UsageTable:
         sizes = {id(each): each for each in amounts}
         index = {key: i for i, key in enumerate(sizes)}
         which = np.array([index[id(each)] for each in amounts], dtype=np.intp)
-        exist = np.array(self._exists)[rows]
+        # How often each size comes to a node that exists.
+        counts = np.bincount(which[np.array(self._exists)[rows]], minlength=len(sizes)).tolist()
         for resource in dict.fromkeys(name for size in sizes.values() for name in size):
             if resource not in self.requested:
                 self._new_resource(resource)
             of_sizes = [size.get(resource, 0) for size in sizes.values()]
             added = np.array(of_sizes, dtype=np.int64)[which]
             np.add.at(self.requested[resource], rows, added)
-            self.total_requested[resource] += int(added[exist].sum())
+            self.total_requested[resource] += sum(map(mul, of_sizes, counts))
 
     def put_network(self, offered: Amounts) -> None:
         """Set what no single node offers."""
