@@ -22,6 +22,7 @@ FAMILIES = (
     "volumes",
     "dra",
     "found",
+    "wrapped",
     "hard/affin",
     "hard/badpref",
     "hard/dracon",
