@@ -1,5 +1,8 @@
 """The dumps that tools/start_cost.py writes are those of a cluster whose pods all run."""
 
+import shutil
+
+import compare_commits
 import pytest
 import start_cost
 
@@ -17,3 +20,15 @@ def test_a_dump_has_all_nodes_and_running_pods(tmp_path, like):
     assert len({(pod.namespace, pod.name) for pod in pods}) == 50
     assert [pod.node_name for pod in pods] == [f"node-{i % 3}" for i in range(50)]
     assert {pod.status.phase for pod in pods} == {"Running"}
+
+
+def test_the_measurement_leaves_no_bytecode_in_the_sources(tmp_path, monkeypatch):
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    source = tmp_path / "src"
+    shutil.copytree(compare_commits.HERE, source, ignore=shutil.ignore_patterns("__pycache__"))
+    dump = tmp_path / "work" / "dump.json"
+    dump.parent.mkdir()
+    start_cost.write(dump, "compact", 1, 1)
+    start_cost.measure(source, dump)
+    assert list(source.rglob("__pycache__")) == []
+    assert list(dump.parent.rglob("*.pyc"))
