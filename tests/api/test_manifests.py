@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from moorage import Simulation
 from moorage.api import manifests
+from moorage.api.kinds import READ
 from moorage.api.manifests.errors import Origin
 from moorage.api.manifests.reading import DocumentReader
 from moorage.api.pod import Pod
@@ -923,3 +924,51 @@ def test_too_many_pods_or_nodes(kind, spec, field):
     where = f"{name} x" if name == "NodePool" else f"{name} default/x"
     problem = "must be a whole number <= 1000000, is 100000000"
     assert str(caught.value) == f"objects[0], {where}, spec.{field}: {problem}"
+
+
+CLAIMS = {"template": {"spec": {}}, "volumeClaimTemplates": [{"metadata": {"name": "data"}}]}
+
+
+@pytest.mark.parametrize(
+    ("kind", "fields", "text"),
+    [
+        pytest.param("LimitRange", {"spec": {"limits": 5}}, "spec.limits: must be a list, is 5",
+                     id="limits that are no list"),
+        pytest.param("LimitRange", {"spec": {"limits": [5]}},
+                     "spec.limits[0]: must be a mapping, is 5", id="a limit that is none"),
+        pytest.param("LimitRange", {"spec": {"limits": [{"max": {"cpu": "x"}}]}},
+                     'spec.limits[0].max.cpu: "x" is not a quantity', id="a bound"),
+        pytest.param("ResourceQuota", {"spec": {"hard": [{}]}},
+                     "spec.hard: must be a mapping, is [{}]", id="a list as quota"),
+        pytest.param("ResourceQuota", {"spec": {"hard": {"pods": []}}},
+                     "spec.hard.pods: must be a quantity, is []", id="a quota that is no quantity"),
+        pytest.param("ResourceQuota", {"spec": {"hard": {"pods": "x"}}},
+                     'spec.hard.pods: "x" is not a quantity', id="a quota that does not parse"),
+        pytest.param("RuntimeClass", {"overhead": {"podFixed": {"cpu": "x"}}},
+                     'overhead.podFixed.cpu: "x" is not a quantity', id="overhead"),
+        pytest.param("PodDisruptionBudget", {"spec": {"minAvailable": 2**40}},
+                     "spec.minAvailable: must be", id="a budget beyond 32 bits"),
+        pytest.param("StatefulSet", {"spec": CLAIMS | {"volumeClaimTemplates": [{}]}},
+                     "spec.volumeClaimTemplates[0].metadata.name: Required value",
+                     id="a claim template without a name"),
+        pytest.param(
+            "StatefulSet",
+            {"spec": CLAIMS | {"volumeClaimTemplates": [
+                {"metadata": {"name": "d"}, "spec": {"resources": {"requests": {"storage": ""}}}}
+            ]}},
+            'spec.volumeClaimTemplates[0].spec.resources.requests.storage: "" is not a quantity',
+            id="a claim template without a size",
+        ),
+    ],
+)  # fmt: skip
+def test_objects_from_code_of_other_kinds(kind, fields, text):
+    """They are not checked as files are; a wrong type would end a simulation in a traceback."""
+    document = {"apiVersion": READ[kind].api_version, "kind": kind, "metadata": {"name": "x"}}
+    with pytest.raises(ManifestError) as caught:
+        manifests.from_dicts([document | fields])
+    assert f" x, {text}" in str(caught.value).replace("default/x", "x")
+
+
+def test_a_quota_without_a_spec_limits_nothing():
+    quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "x"}}
+    Simulation([quota, pod()]).run()

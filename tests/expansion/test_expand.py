@@ -449,3 +449,21 @@ def test_explain_takes_workloads_too():
 
 def test_suffixes_do_not_meet():
     assert len({templates.suffix("ReplicaSet/default/web", i) for i in range(100_000)}) == 100_000
+
+
+@pytest.mark.parametrize(
+    ("kind", "spec"),
+    [
+        pytest.param("ReplicationController", {"selector": {"app": "a"}, "template": TEMPLATE},
+                     id="another label"),
+        pytest.param("ReplicationController", {"selector": {"app": "a"}, "template": {}},
+                     id="an empty template"),
+        pytest.param("Deployment", {"selector": SELECTOR, "template": {}},
+                     id="an empty template of a Deployment"),
+    ],
+)  # fmt: skip
+def test_a_workload_that_selects_no_pod_of_its_own_is_refused(kind, spec):
+    """It would create pods without end."""
+    problem = r"spec\.template\.metadata\.labels: `selector` does not match template `labels`"
+    with pytest.raises(ManifestError, match=f"{kind} default/web, {problem}"):
+        Simulation([pool(1), make(kind, replicas=1, **spec)])

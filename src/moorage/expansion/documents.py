@@ -140,11 +140,12 @@ def _document(
         document["status"] = {**document["status"], **dict.fromkeys(given, start)}
     if kind.name == "Job":
         _complete_job(document, own)
-    elif kind.name in SELECTING:
+    labels = (objects.template(document).get("metadata") or {}).get("labels") or {}
+    if kind.name in SELECTING:
         # Without labels pods belong to the workload by reference alone.
-        labels = (objects.template(document).get("metadata") or {}).get("labels") or {}
         telling = {key: value for key, value in labels.items() if key not in CONTROLLER_LABELS}
         document["spec"].setdefault("selector", {"matchLabels": telling} if telling else {})
+    if kind.name in (*SELECTING, "ReplicationController"):
         _check_selector(document, labels)
     server_defaults.fill(RESOURCES[kind.api_version, kind.name], document)
     return document
@@ -213,7 +214,7 @@ def _check(obj: KubeObject, document: Object) -> None:
 
 def _check_selector(document: Object, labels: Mapping[str, str]) -> None:
     """Refuse a selector that does not match the workload's own pods."""
-    if objects.template(document) and not objects.selector(document).matches(labels):
+    if "template" in document["spec"] and not objects.selector(document).matches(labels):
         where = f"{document['kind']} {objects.namespace(document)}/{objects.name(document)}"
         problem = "`selector` does not match template `labels`"
         raise ManifestError(f"{where}, spec.template.metadata.labels: {problem}")

@@ -71,7 +71,7 @@ class Quotas:
         """Add or replace a quota."""
         known = self._by_namespace.get(quota.namespace or "default", {}).get(quota.name)
         document = _view(quota)
-        if known is not None and known.document["spec"] == document["spec"]:
+        if known is not None and known.document.get("spec") == document.get("spec"):
             return
         hard = resource_quota.amounts(quota.spec.get("hard"))
         found = self._by_namespace.setdefault(quota.namespace or "default", {})

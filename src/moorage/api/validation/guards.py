@@ -28,12 +28,13 @@ from moorage.api.meta import KubeObject
 from moorage.api.node import Node, NodePool, Taint
 from moorage.api.pod import Pod, PodSpec, ResourceRequirements
 from moorage.api.pod_groups import PodGroup, Workload
-from moorage.api.policy import PodDisruptionBudget
+from moorage.api.policy import LimitRange, PodDisruptionBudget, ResourceQuota, RuntimeClass
 from moorage.api.quantity import Quantity
 from moorage.api.queues import ElasticQuota, Queue
 from moorage.api.validation import field_errors as fe
 from moorage.api.validation import jobs, limits, placement, volumes
 from moorage.api.validation.field_errors import FieldError, FieldErrors, Fields, join_path
+from moorage.api.validation.quantities import quantities
 from moorage.api.workloads import Deployment, ReplicaSet, ReplicationController, StatefulSet
 
 
@@ -131,6 +132,9 @@ def _amounts(obj: KubeObject) -> list[Amounts]:
         case storage.CSIStorageCapacity():
             sizes = {"capacity": obj.capacity, "maximumVolumeSize": obj.maximum_volume_size}
             return [("", 0, {name: size for name, size in sizes.items() if size is not None})]
+        case LimitRange() | ResourceQuota() | RuntimeClass():
+            every = quantities(type(obj).__name__, _plain(obj))
+            return [(path, 0, each) for path, each in every]
         case Queue():
             return [
                 ("spec.guaranteed", 0, obj.spec.guaranteed),
@@ -151,7 +155,12 @@ def _amounts(obj: KubeObject) -> list[Amounts]:
         return []
     prefix = found[0].removesuffix("spec")
     amounts = _pod_amounts(Pod(spec=found[1]))
-    return [(f"{prefix}{path}", index, each) for path, index, each in amounts]
+    pods = [(f"{prefix}{path}", index, each) for path, index, each in amounts]
+    if isinstance(obj, StatefulSet):
+        path = "spec.volumeClaimTemplates[{}].spec.resources.requests"
+        for i, claim in enumerate(obj.spec.volume_claim_templates):
+            pods.append((path, i, claim.spec.resources.requests))
+    return pods
 
 
 def _pod_amounts(pod: Pod) -> list[Amounts]:
@@ -242,6 +251,10 @@ def _value_errors(obj: KubeObject) -> FieldErrors:
         case ReplicationController() | ReplicaSet() | StatefulSet() | Deployment():
             yield from fe.not_negative({"replicas": obj.spec.replicas}, "spec", "replicas")
             yield from _too_many_pods({"spec.replicas": obj.spec.replicas})
+            if isinstance(obj, StatefulSet):
+                for i, claim in enumerate(obj.spec.volume_claim_templates):
+                    if not claim.metadata.name:
+                        yield fe.required(f"spec.volumeClaimTemplates[{i}].metadata.name")
         case workloads.Job():
             yield from _job_numbers(obj.spec, "spec")
         case workloads.CronJob():
