@@ -47,6 +47,10 @@ class ResourceColumns:
         """All amounts of a row that are not zero."""
         return {name: values[row] for name, values in self.values.items() if values[row]}
 
+    def totals(self) -> dict[str, int]:
+        """The sum over all rows, by resource."""
+        return {name: exact_sum(column) for name, column in self.columns.items()}
+
     def changes(self, amounts: Iterable[tuple[str, int]]) -> list[AmountChange]:
         """Where to add amounts, for `add_to_row`; valid until the next `grow`."""
         return [
@@ -94,6 +98,13 @@ def add_to_row(row: int, changes: Iterable[AmountChange]) -> None:
             column[row] = amount
         except OverflowError:
             column[row] = values[row] = quantity.wrapped(amount)
+
+
+def exact_sum(amounts: Ints) -> int:
+    """The sum of amounts, which may be beyond 64 bits."""
+    rough = float(amounts.sum(dtype=np.float64))
+    is_exact = abs(rough) < quantity.INT64_MAX / 2
+    return int(amounts.sum()) if is_exact else sum(amounts.tolist())
 
 
 def negative(changes: Iterable[AmountChange]) -> list[AmountChange]:

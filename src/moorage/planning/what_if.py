@@ -39,6 +39,7 @@ from moorage.api.storage import CSINode
 from moorage.controllers import cordon
 from moorage.errors import InputError
 from moorage.expansion import children
+from moorage.nodes.resources import exact_sum
 from moorage.planning import drain as draining
 from moorage.planning import node_templates, queue_changes
 from moorage.planning.compare import Moves, plain_moves
@@ -375,7 +376,7 @@ def _nodes_of(packing: Packing) -> dict[str, str]:
 def _requested(packing: Packing) -> dict[str, int]:
     table = packing.scheduler.cluster.table
     return {
-        name: int(table.requested(name)[table.active_rows].sum())
+        name: exact_sum(table.requested(name)[table.active_rows])
         for name in table.allocatable_columns.columns
     }
 

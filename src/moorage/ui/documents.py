@@ -15,6 +15,7 @@ from moorage.errors import InputError
 from moorage.explaining import text
 from moorage.explaining.explanation import Explanation
 from moorage.nodes.info import NodeInfo
+from moorage.nodes.resources import exact_sum
 from moorage.ui import queries
 from moorage.ui.queries import Query
 from moorage.ui.snapshot import CORDONED, NOT_READY, TAINTED, ClusterSnapshot, state_of
@@ -260,7 +261,7 @@ def _requested(info: NodeInfo, resource: str) -> int:
 def _total(snapshot: ClusterSnapshot, resource: str) -> Plain:
     table = snapshot.table.slice(np.array(snapshot.rows, dtype=np.intp))
     requested = table.pod_count if resource == "pods" else table.requested(resource)
-    return figures(resource, int(table.allocatable(resource).sum()), int(requested.sum()))
+    return figures(resource, exact_sum(table.allocatable(resource)), exact_sum(requested))
 
 
 def total(infos: Sequence[NodeInfo], resource: str) -> Plain:

@@ -142,8 +142,7 @@ class QueueTree:
             self._devices_seen = devices
             classes, slices = cluster.all(mp.DeviceClass), cluster.all(mp.ResourceSlice)
             self._device_totals = self._device_counts.update(classes, slices)
-        columns = table.allocatable_columns.columns
-        totals = self._device_totals | {name: int(it.sum()) for name, it in columns.items()}
+        totals = self._device_totals | table.allocatable_columns.totals()
         if totals != self.totals:
             self.totals = totals
             self._rank(self.queues.values())
