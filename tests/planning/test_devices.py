@@ -106,3 +106,50 @@ def test_shared_claim_counts_once():
     pods = [POD | {"metadata": {"name": f"p{i}"}, "spec": spec} for i in range(5)]
     found = add_nodes([claim, *pods], [pool("more", 0, 1)])
     assert (found.total, found.lower_bound) == (1, 1)
+
+
+def test_a_shared_device_in_use_has_room_for_more_claims():
+    device = {
+        "name": "gpu-0",
+        "allowMultipleAllocations": True,
+        "capacity": {"memory": {"value": "8Gi"}},
+        "attributes": {"model": {"string": "a"}},
+    }
+    slice_ = {
+        "apiVersion": API,
+        "kind": "ResourceSlice",
+        "metadata": {"name": "n"},
+        "spec": {
+            "driver": "gpu.example.com",
+            "nodeName": "n",
+            "pool": {"name": "n", "generation": 1, "resourceSliceCount": 1},
+            "devices": [device],
+        },
+    }
+    node = {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": "n"},
+        "status": {"allocatable": {"cpu": "8", "memory": "8Gi", "pods": "110"}},
+    }
+    a_gib = template(capacity={"requests": {"memory": "1Gi"}})
+    share = {
+        "request": "gpu",
+        "driver": "gpu.example.com",
+        "pool": "n",
+        "device": "gpu-0",
+        "shareID": "6c8b2d7e-0f0a-4a7c-9d46-1d2f3a4b5c6d",
+        "consumedCapacity": {"memory": "1Gi"},
+    }
+    used = {
+        "apiVersion": API,
+        "kind": "ResourceClaim",
+        "metadata": {"name": "used"},
+        "spec": a_gib["spec"]["spec"],
+        "status": {"allocation": {"devices": {"results": [share]}}},
+    }
+    wide = {"containers": [{"name": "c", "resources": {"requests": {"cpu": "60"}}}]}
+    pods = [POD | {"metadata": {"name": f"p{i}"}} for i in range(4)]
+    pods.append(POD | {"metadata": {"name": "wide"}, "spec": wide})
+    found = add_nodes([node, slice_, a_gib, used, *pods], [pool("more", 0, 1)])
+    assert (found.total, found.lower_bound) == (1, 1)

@@ -169,7 +169,9 @@ class NodeCountSearch:
     def _missing(self) -> dict[str, int]:
         """The requests of the pending pods beyond what is free."""
         cluster = self._cluster
-        devices = DeviceBounds(cluster.others)
+        # Device classes that come with the templates have devices of nodes that exist, too.
+        classes = [obj for template in self.templates for obj in template.objects(0)]
+        devices = DeviceBounds([*cluster.others, *classes])
         slices = (obj for obj in cluster.others if isinstance(obj, ResourceSlice))
         total = bounds.requested(self.pending) + devices.requested(self.pending)
         free = bounds.free(cluster.nodes, cluster.running) + devices.free(slices)

@@ -47,12 +47,14 @@ class DeviceBounds:
         return total
 
     def free(self, slices: Iterable[ResourceSlice]) -> Counter[str]:
-        """The devices of each class that are not allocated."""
+        """The devices of each class that are not allocated, or may be shared by more claims."""
         total: Counter[str] = Counter()
         for each in slices:
             spec = each.spec
             for device in spec.devices:
-                if (spec.driver, spec.pool.name, device.name) not in self._taken:
+                key = (spec.driver, spec.pool.name, device.name)
+                # How much of a shared device is left, the bound ignores as well.
+                if device.allow_multiple_allocations or key not in self._taken:
                     total.update(self._classes_of(spec.driver, device))
         return total
 
