@@ -32,8 +32,8 @@ class NumberedUsages:
         self._number_of: dict[Usage, int] = {}
         self._ports: dict[int, tuple[HostPort, ...]] = {}
         self._capacity = 16
-        # A usage whose sums may overflow.
-        self.large: Usage | None = None
+        # Whether sums with one of these may overflow.
+        self.has_large = False
         # Amounts by number; beyond the last number there are zeros.
         self.columns: dict[str, Ints] = {}
         self._nonzero: dict[str, Ints] = {}
@@ -55,8 +55,7 @@ class NumberedUsages:
                 for name, column in columns.items():
                     columns[name] = np.pad(column, (0, self._capacity))
             self._capacity *= 2
-        if usage.is_large:
-            self.large = usage
+        self.has_large = self.has_large or usage.is_large
         for name, amount in usage.requested:
             self._column(self.columns, name)[number] = amount
         for name, amount in usage.nonzero:
@@ -116,8 +115,8 @@ class HypotheticalRows(TableSlice):
     def shift(self, numbers: Numbers, book: NumberedUsages, sign: int) -> None:
         """Add (1) or remove (-1) the pods with these numbers, one or a list for every row."""
         self._shifts.append((numbers, book, sign))
-        if book.large is not None:
-            self._table.expect(book.large)
+        if book.has_large:
+            self._table.expect_large()
         self._pod_count = self._pod_count + sign * _sum(numbers != NO_POD)
         for name, column in book.columns.items():
             self._requested[name] = self.requested(name) + sign * _sum(column[numbers])

@@ -283,7 +283,8 @@ class NodeTable(Rows):
     def _add_usages(self, rows: Sequence[int], usages: Sequence[Usage]) -> None:
         different = list(dict.fromkeys(usages))
         for usage in different:
-            self.expect(usage)
+            if usage.is_large:
+                self.expect_large()
         index = {usage: i for i, usage in enumerate(different)}
         where = np.array(rows, dtype=np.intp)
         which = np.array([index[usage] for usage in usages], dtype=np.intp)
@@ -354,7 +355,8 @@ class NodeTable(Rows):
     ) -> list[AmountChange]:
         if len(known) >= MOST_USAGES:
             known.clear()
-        self.expect(usage)
+        if usage.is_large:
+            self.expect_large()
         found = self.requested_columns.changes(usage.requested)
         found += self.nonzero_columns.changes(usage.nonzero)
         if known is self._leaving:
@@ -362,9 +364,9 @@ class NodeTable(Rows):
         known[usage] = found
         return found
 
-    def expect(self, usage: Usage) -> None:
+    def expect_large(self) -> None:
         """From the first large amount on, what is derived from sums is computed in integers."""
-        if usage.is_large and not self._has_large:
+        if not self._has_large:
             self._has_large = True
             self._derived = OverflowingResources(self)
             self._allocatable.clear()

@@ -52,7 +52,10 @@ class Usage:
     @property
     def is_large(self) -> bool:
         """Whether the sum of such amounts may not fit into 64 bits."""
-        return any(amount >= LARGE for _, amount in self.requested)
+        for _, amount in self.requested:  # any() with a generator takes twice as long.
+            if amount >= LARGE:
+                return True
+        return False
 
     def has_same_requests(self, other: "Usage") -> bool:
         """Whether the requests of two pods are the same."""

@@ -97,12 +97,13 @@ class NodeResourcesBalancedAllocation:
             return np.zeros(len(table), dtype=np.int64)
         if len(added.amounts) < 2:
             return np.full(len(table), UNCHANGED, dtype=np.int64)
-        after = _balance_all(table, added)
-        after += table[base_column(added.resources)]
-        after >>= 1  # 50 and half of the rest, which is never negative.
-        if not _has_overflown(table, added, after):
-            return after  # type: ignore[return-value]  # Half as wide is half the work.
+        if not _may_overflow(table, added):
+            return _scores(table, added)  # type: ignore[return-value]  # Half as wide.
+        with np.errstate(invalid="ignore"):
+            after = _scores(table, added)
         scores = after.astype(np.int64)
+        if not _has_overflown(table, added, after):
+            return scores
         rows = table.take(np.arange(state.table.capacity))
         for at in np.flatnonzero(table.active).tolist():
             scores[at] = self.score(state, pod, state.table.info(rows.item(at)))
@@ -121,6 +122,7 @@ class AddedAmounts(NamedTuple):
     lines: Floats
     # Whether it adds anything at all.
     is_some: bool
+    largest: int
 
     @classmethod
     def of(cls, each: Iterable[tuple[str, int]], *, is_some: bool) -> "AddedAmounts":
@@ -128,7 +130,7 @@ class AddedAmounts(NamedTuple):
         each = tuple(each)
         names, amounts = tuple(name for name, _ in each), tuple(n for _, n in each)
         lines = np.array(amounts, dtype=np.float64)[:, None]
-        return cls(each, names, amounts, _counted(names), lines, is_some)
+        return cls(each, names, amounts, _counted(names), lines, is_some, max(amounts, default=0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +152,8 @@ class Base:
     def read_all(self, table: mp.Rows) -> Ints:
         """Of many."""
         added = AddedAmounts.of([(r, 0) for r in self.resources], is_some=False)
-        return 150 - np.maximum(_balance_all(table, added), 0)
+        with np.errstate(invalid="ignore"):
+            return 150 - np.maximum(_balance_all(table, added), 0)
 
 
 @lru_cache(maxsize=256)
@@ -201,8 +204,19 @@ def _balance_all(table: mp.Rows, added: AddedAmounts) -> Ints:
     # Half of it is the deviation; to double the rest and not the points takes one pass less.
     np.subtract(TWO, distances, out=distances)
     distances *= FIFTY
-    with np.errstate(invalid="ignore"):  # See `_has_overflown`.
-        return distances.astype(np.int32)
+    return distances.astype(np.int32)
+
+
+def _scores(table: mp.Rows, added: AddedAmounts) -> Ints:
+    after = _balance_all(table, added)
+    after += table[base_column(added.resources)]
+    after >>= 1  # 50 and half of the rest, which is never negative.
+    return after
+
+
+def _may_overflow(table: mp.Rows, added: AddedAmounts) -> bool:
+    """Whether amounts are so large that a sum may not fit into 64 bits."""
+    return added.largest > EXACT or table.allocatable_floats(added.resources).largest > EXACT
 
 
 def _has_overflown(table: mp.Rows, added: AddedAmounts, scores: Ints) -> bool:

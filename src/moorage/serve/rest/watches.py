@@ -76,8 +76,9 @@ class Watches:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        # The watches of each log: a change of pods does not wake those of another kind.
-        self._woken: dict[ResourceChangeLog, set[asyncio.Event]] = {}
+        # The watches of each log: a change of pods does not wake those of another kind. They are
+        # woken in the order in which they began, so that a simulation can be repeated.
+        self._woken: dict[ResourceChangeLog, dict[asyncio.Event, None]] = {}
         self._woken_for = store.durable_version
         self._unsubscribe = store.on_durable(self._wake)
         self._closing = False
@@ -123,7 +124,7 @@ class Watches:
         clock, store = asyncio.get_running_loop().time, self._store
         woken = asyncio.Event()
         log = store.log(watch.resource)
-        self._woken.setdefault(log, set()).add(woken)
+        self._woken.setdefault(log, {})[woken] = None
         try:
             initial, position = _initial_lines(store, watch)
             for chunk in _joined(initial):
@@ -165,7 +166,7 @@ class Watches:
             yield watch.error(error)
         finally:
             waiting = self._woken[log]
-            waiting.discard(woken)
+            del waiting[woken]
             if not waiting:
                 del self._woken[log]
 
