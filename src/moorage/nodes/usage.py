@@ -5,6 +5,7 @@ Removal subtracts exactly what was added, however the pod object changed meanwhi
 """
 
 from dataclasses import dataclass
+from operator import itemgetter
 
 from msgspec import Struct
 
@@ -14,6 +15,7 @@ from moorage.nodes import affinity_terms, volumes
 
 # So many pods that sums of smaller amounts fit into 64 bits: 65,536 on a node.
 LARGE = 1 << 47
+AMOUNT = itemgetter(1)
 HostPort = tuple[str, str, int]
 # A namespace, and labels: pods that have the same match the same selectors.
 LabelKey = tuple[str, frozenset[tuple[str, str]]]
@@ -52,10 +54,7 @@ class Usage:
     @property
     def is_large(self) -> bool:
         """Whether the sum of such amounts may not fit into 64 bits."""
-        for _, amount in self.requested:  # any() with a generator takes twice as long.
-            if amount >= LARGE:
-                return True
-        return False
+        return bool(self.requested) and max(self.requested, key=AMOUNT)[1] >= LARGE
 
     def has_same_requests(self, other: "Usage") -> bool:
         """Whether the requests of two pods are the same."""

@@ -145,7 +145,7 @@ class Base:
         for resource in self.resources:
             allocatable, requested = node.amounts(resource)
             if allocatable > 0:
-                fractions.append(_fraction(requested, allocatable))
+                fractions.append(requested / float(allocatable) if requested < allocatable else 1.0)
         # Where a sum has overflown, rows are scored one by one, without this column.
         return 150 - max(_balance(fractions), 0)
 
