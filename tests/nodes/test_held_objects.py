@@ -75,3 +75,18 @@ def test_an_object_that_does_not_exist_yet():
     assert allocated(cluster)
     cluster.put(claim(1))
     assert allocated(cluster)
+
+
+@pytest.mark.parametrize("written", [True, False])
+def test_a_late_observation_of_an_object_that_had_the_name_before(written):
+    cluster = Cluster()
+    cluster.hold(claim("" if not written else 6, FUTURE, uid="new"), "pod")
+    if written:
+        cluster.written(claim(7, FUTURE, uid="new"))
+    cluster.put(claim(3, uid="old"))
+    cluster.drop(claim(3, uid="old"))
+    cluster.put(claim(6, uid="new"))
+    assert allocated(cluster)
+    cluster.written(claim(7, FUTURE, uid="new"))
+    cluster.put(claim(7, FUTURE, uid="new"))
+    assert (allocated(cluster), list(cluster.assumed)) == (True, [])

@@ -29,6 +29,7 @@ def test_one_fault_alone(seed, faults):
 # Seeds that once failed, and what they showed.
 FAILED = {
     33: "usage of a row that was built again in the same update",
+    141: "a deleted claim, observed late, hid the allocation of the next one of its name",
     163: "an undone claim released the claim of the pod's next attempt",
     331: "a claim that was created after its pod was deleted",
     800: "a pod was bound with the devices of its earlier attempt, on another node",

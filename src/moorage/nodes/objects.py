@@ -208,7 +208,10 @@ class Objects:
     def drop(self, obj: KubeObject) -> None:
         """Remove an object."""
         kind = type(obj)
-        self._assumed.pop((kind, obj.key), None)
+        assumed = self._assumed.get((kind, obj.key))
+        # It may be of a new object of that name, of which no version was observed yet.
+        if assumed is not None and assumed.obj.uid == obj.uid:
+            del self._assumed[kind, obj.key]
         self._changed(kind, obj.key)
         self._objects.get(kind, {}).pop(obj.key, None)
         self._by_namespace.get(kind, {}).get(obj.namespace, {}).pop(obj.key, None)
@@ -219,7 +222,7 @@ class Objects:
         if assumed is None:
             return False
         known = self.get(type(obj), obj.key)
-        if known is not None and known.uid != obj.uid:
+        if known is not None and known.uid != obj.uid and known.uid == assumed.obj.uid:
             return True
         match assumed.until:
             case AssumedUntil.CHANGED:
