@@ -43,9 +43,12 @@ from moorage.sim.replica import Replica, SchedulerFactory
 
 QUEUES = ("active", "backoff", "unschedulable", "gated")
 FIT = "NodeResourcesFit"
-# Plugins that read one node at a time, with hints that cover every event that may help.
+# Plugins with hints that cover every event that may help.
 COMPLETE_HINTS = frozenset(
-    (FIT, "NodeAffinity", "NodePorts", "NodeUnschedulable", "SchedulingGates", "TaintToleration")
+    (
+        *(FIT, "NodeAffinity", "NodeName", "NodePorts", "NodeUnschedulable"),
+        *("DynamicResources", "SchedulingGates", "TaintToleration", "VolumeBinding"),
+    )
 )
 
 # Nominated pods that are not tried again soon, by node.
