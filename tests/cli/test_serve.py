@@ -108,6 +108,11 @@ def here(tmp_path, monkeypatch):
             id="a list as name beside an unknown field",
         ),
         pytest.param(
+            ["-f", "secret.yaml"],
+            "secret.yaml, document 1, Secret, metadata.name: must be text, is [[]]",
+            id="a list as name of a kind that scheduling does not read",
+        ),
+        pytest.param(
             ["-f", "wrong.yaml"],
             "wrong.yaml, document 1, Pod default/p, spec.containers: must be a list, is 1",
             id="an object that is none",
@@ -120,6 +125,8 @@ def test_bad_input_is_one_line(run, here, options, text):
     (here / "twice.yaml").write_text(yaml.safe_dump_all([node, node]))
     same = [node | {"metadata": {"name": name, "uid": "u"}} for name in ("one", "two")]
     (here / "uid.yaml").write_text(yaml.safe_dump_all(same))
+    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": [[]]}}
+    (here / "secret.yaml").write_text(yaml.safe_dump(secret))
     lists = node | {"metadata": {"name": [1], "uid": [1]}, "extra": 1}
     (here / "lists.yaml").write_text(yaml.safe_dump(lists))
     wrong = {

@@ -124,7 +124,7 @@ class DocumentReader:
     ) -> KubeObject | None:
         """The object; None if it cannot be decoded because of a field that is not known."""
         try:
-            return _convert(origin, document, kind)
+            return _convert(origin, document, kind.struct, kind.name)
         except ManifestError:
             unknown = list(strict.field_errors(kind.name, document))
             if self._validate != "strict" or not unknown:
@@ -199,7 +199,7 @@ class DocumentReader:
             for i, item in enumerate(header.items or []):
                 self.read_raw(origin.of_item(i), item, *inherited)
         elif known := kinds.known(api_version, kind):
-            obj = _convert(origin, msgspec.json.decode(raw), known)
+            obj = _convert(origin, msgspec.json.decode(raw), known.struct, known.name)
             self._add_decoded(origin, raw, obj, known)
         else:
             self._skip(origin, msgspec.json.decode(raw), api_version, kind)
@@ -333,6 +333,7 @@ class WholeDocumentReader(DocumentReader):
             known = kinds.known(api_version, kind)
             if known is None:
                 self._skip(origin, document, api_version, kind)
+                _convert(origin, document, KubeObject, kind)  # For the errors in its metadata.
             elif (obj := self._converted(origin, document, known)) is not None:
                 self._check(origin, document, kind)
                 if obj.name:
@@ -375,16 +376,18 @@ def decode(document: Mapping[str, Any], struct: type[T], where: str) -> T:
         raise errors.invalid_field(Origin(where), subject, translated) from None
 
 
-def _convert(origin: Origin, document: Mapping[str, Any], kind: Kind) -> KubeObject:
+def _convert(
+    origin: Origin, document: Mapping[str, Any], struct: type[KubeObject], kind: str
+) -> KubeObject:
     try:
-        return msgspec.convert(document, kind.struct)
+        return msgspec.convert(document, struct)
     except msgspec.ValidationError:
         plain = _normalize(document)  # Slow, and few documents need it.
     try:
-        return msgspec.convert(plain, kind.struct)
+        return msgspec.convert(plain, struct)
     except msgspec.ValidationError as error:
         translated = errors.translate(str(error), plain)
-        raise errors.invalid_field(origin, errors.subject(kind.name, plain), translated) from None
+        raise errors.invalid_field(origin, errors.subject(kind, plain), translated) from None
 
 
 def dump(obj: KubeObject) -> dict[str, Any]:
