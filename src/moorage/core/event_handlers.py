@@ -172,10 +172,11 @@ class EventHandlers:
         elif old.spec.node_name:
             self._assigned_changed(old, new, now)
         elif node:
-            nominated = self._state.nominator.node_of(uid) or ""
+            nominated = self._state.nominator.node_of(uid)
             self._assigned(key, new, now)
             self._queue.delete(old)
-            self._queue.placed(old, nominated, node, now)
+            if nominated:
+                self._queue.placed(old, nominated, node, now)
         elif self._is_ours(new) and old != new:
             self._unassigned_changed(old, new, now)
 

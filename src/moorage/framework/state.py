@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from moorage.nodes.template import PodTemplate
 
 T = TypeVar("T")
+D = TypeVar("D")
 
 NO_PLUGINS: frozenset[str] = frozenset()
 
@@ -77,23 +78,26 @@ class CycleState(Struct, eq=False):
         return cls(cluster, cluster.table, template, now, idle, below)
 
     def __getitem__(self, key: StateKey[T]) -> T:
-        own, name = self._own, key.name
-        if name in own:
-            found: T = own[name]
-            return found
-        if self._below is not None:
-            return self._below[key]
-        if key.missing:
-            raise PluginFailure(key.missing)
-        raise KeyError(f"{name}: not found")
+        name, layer = key.name, self
+        while name not in layer._own:
+            if layer._below is None:
+                raise PluginFailure(key.missing) if key.missing else KeyError(f"{name}: not found")
+            layer = layer._below
+        found: T = layer._own[name]
+        return found
 
     def __setitem__(self, key: StateKey[T], value: T) -> None:
         self._own[key.name] = value
 
     def __contains__(self, key: StateKey[Any]) -> bool:
-        return key.name in self._own or (self._below is not None and key in self._below)
+        name, layer = key.name, self
+        while name not in layer._own:
+            if layer._below is None:
+                return False
+            layer = layer._below
+        return True
 
-    def get(self, key: StateKey[T], default: T) -> T:
+    def get(self, key: StateKey[T], default: D) -> T | D:
         """What lies under a key, or the default."""
         name, layer = key.name, self
         while name not in layer._own:

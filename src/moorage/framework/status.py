@@ -211,6 +211,8 @@ def _checked(name: str, values: object) -> NDArray[Any]:
 
 
 def _checked_count(count: object) -> int:
+    if type(count) is int and count >= 0:
+        return count
     if isinstance(count, int | np.integer) and count >= 0:
         return int(count)
     raise TypeError(f"Verdicts: all_fit has to be the number of rows, is {shown(count)}")

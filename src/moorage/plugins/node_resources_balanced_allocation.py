@@ -75,7 +75,8 @@ class NodeResourcesBalancedAllocation:
 
     def _added_in(self, state: mp.CycleState) -> "AddedAmounts":
         """What pre_score stored, or the same if the profile does not call it."""
-        return self._prepared(state.template) if ADDED not in state else state[ADDED]
+        found = state.get(ADDED, None)
+        return self._prepared(state.template) if found is None else found
 
     def score(self, state: mp.CycleState, pod: mp.Pod, node: mp.NodeInfo) -> int:
         before: list[float] = []

@@ -124,9 +124,8 @@ def zones_of_pod(pod: mp.Pod, cluster: mp.Cluster) -> ZoneRequirements | mp.Stat
 
 def _requirements_in(state: mp.CycleState, pod: mp.Pod) -> ZoneRequirements | mp.Status:
     """What pre_filter stored, or the same if the profile does not call it."""
-    if ZONE_REQUIREMENTS not in state:
-        return zones_of_pod(pod, state.cluster)
-    return state[ZONE_REQUIREMENTS]
+    found = state.get(ZONE_REQUIREMENTS, None)
+    return zones_of_pod(pod, state.cluster) if found is None else found
 
 
 def behind(name: str, pod: mp.Pod, cluster: mp.Cluster) -> mp.PersistentVolume | mp.Status | None:

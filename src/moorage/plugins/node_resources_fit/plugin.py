@@ -113,9 +113,8 @@ class NodeResourcesFit:
 
     def _scored_in(self, state: mp.CycleState) -> ScoredRequest:
         """What pre_score stored, or the same if the profile does not call it."""
-        if SCORED_REQUEST not in state:
-            return self._prepared(state.template)[1]
-        return state[SCORED_REQUEST]
+        found = state.get(SCORED_REQUEST, None)
+        return self._prepared(state.template)[1] if found is None else found
 
     def placement_score(
         self,

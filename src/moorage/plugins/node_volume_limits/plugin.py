@@ -102,9 +102,8 @@ class NodeVolumeLimits(VolumePlugin):
 
 def _volumes_in(state: mp.CycleState, pod: mp.Pod) -> PodVolumes:
     """What pre_filter stored, or the same if the profile does not call it."""
-    if POD_VOLUMES not in state:
-        return _read_both(state.cluster, pod)
-    return state[POD_VOLUMES]
+    found = state.get(POD_VOLUMES, None)
+    return _read_both(state.cluster, pod) if found is None else found
 
 
 def _read_both(cluster: mp.Cluster, pod: mp.Pod) -> PodVolumes:
