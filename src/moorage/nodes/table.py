@@ -67,7 +67,8 @@ class NodeTable(Rows):
         self.changes = RowLog()
         self._derived = DerivedResources(self)
         self._allocatable: dict[tuple[str, ...], Allocatable] = {}
-        self._has_large = False
+        # Whether any amount is so large that sums may overflow.
+        self.has_large = False
         self.node_count = 0
         self.nodes: list[Node | None] = [None] * capacity
         self.placed: list[dict[str, Placed]] = [{} for _ in range(capacity)]
@@ -121,7 +122,7 @@ class NodeTable(Rows):
         found = self._allocatable.get(resources)
         if found is None:
             found = Allocatable.of(self.allocatable_columns, resources, self.active_rows)
-            if self._has_large:  # Then floats are not exact.
+            if self.has_large:  # Then floats are not exact.
                 found = replace(found, largest=quantity.INT64_MAX)
             self._allocatable[resources] = found
         return found
@@ -366,8 +367,8 @@ class NodeTable(Rows):
 
     def expect_large(self) -> None:
         """From the first large amount on, what is derived from sums is computed in integers."""
-        if not self._has_large:
-            self._has_large = True
+        if not self.has_large:
+            self.has_large = True
             self._derived = OverflowingResources(self)
             self._allocatable.clear()
 

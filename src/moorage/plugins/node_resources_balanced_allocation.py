@@ -98,7 +98,7 @@ class NodeResourcesBalancedAllocation:
             return np.zeros(len(table), dtype=np.int64)
         if len(added.amounts) < 2:
             return np.full(len(table), UNCHANGED, dtype=np.int64)
-        if not _may_overflow(table, added):
+        if not state.table.has_large and added.largest <= EXACT:
             return _scores(table, added)  # type: ignore[return-value]  # Half as wide.
         with np.errstate(invalid="ignore"):
             after = _scores(table, added)
@@ -148,7 +148,7 @@ class Base:
             if allocatable > 0:
                 fractions.append(requested / float(allocatable) if requested < allocatable else 1.0)
         # Where a sum has overflown, rows are scored one by one, without this column.
-        return 150 - max(_balance(fractions), 0)
+        return 150 - max(int((1 - _deviation(fractions)) * 100), 0)
 
     def read_all(self, table: mp.Rows) -> Ints:
         """Of many."""
@@ -213,11 +213,6 @@ def _scores(table: mp.Rows, added: AddedAmounts) -> Ints:
     after += table[base_column(added.resources)]
     after >>= 1  # 50 and half of the rest, which is never negative.
     return after
-
-
-def _may_overflow(table: mp.Rows, added: AddedAmounts) -> bool:
-    """Whether amounts are so large that a sum may not fit into 64 bits."""
-    return added.largest > EXACT or table.allocatable_floats(added.resources).largest > EXACT
 
 
 def _has_overflown(table: mp.Rows, added: AddedAmounts, scores: Ints) -> bool:
