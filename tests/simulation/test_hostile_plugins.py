@@ -360,17 +360,16 @@ class Preempts:
         pass
 
 
+class PreemptsForGroups(Preempts):
+    def post_filter_group(self, cluster, group, pods, trial):
+        return mp.unschedulable("Hostile helps no group")
+
+
 class Gangs(Decides):
     depends = mp.Depends.RESOURCES
 
     def filter_copies(self, state, pod, table):
         return np.full(len(table), 5)
-
-    def post_filter(self, state, pod, failure):
-        return mp.unschedulable("Hostile helps no pod")
-
-    def post_filter_group(self, cluster, group, pods, trial):
-        return mp.unschedulable("Hostile helps no group")
 
     def placement_generate(self, cluster, group):
         zones = cluster.table.label("zone")
@@ -423,7 +422,8 @@ RESULTS = frozenset(
     (
         *("score", "score_all", "normalize_score", "filter_all", "filter_changes", "filter_copies"),
         *("group_keys", "filter_groups", "score_groups", "placement_generate", "placement_score"),
-        *("post_filter", "unreserve", "pre_bind", "pre_bind_next", "bind", "reads", "nodes_key"),
+        *("post_filter", "post_filter_group", "unreserve", "pre_bind", "pre_bind_next", "bind"),
+        *("reads", "nodes_key"),
         *("skip_key", "queue_sort", "queue_path", "explain_rejection", "explain_reservation"),
     )
 )
@@ -493,6 +493,16 @@ def gangs(method):
     return objects
 
 
+def full_gangs(method):
+    """Gangs that fit nowhere: only their preemption is left."""
+    return [
+        {**each, "spec": {**each["spec"], "nodeSelector": {"no": "where"}}}
+        if each["kind"] == "Pod" and DOES in each["metadata"].get("labels", {})
+        else each
+        for each in gangs(method)
+    ]
+
+
 def hostile(base, method):
     """A plugin of which one method is hostile."""
     good, acts = getattr(base, method, None), acts_of(method)
@@ -552,6 +562,7 @@ def points():
         yield Accounts, method, preempting, "", None
     for method in ("placement_generate", "placement_score"):
         yield Gangs, method, gangs, "placementGenerate", True
+    yield PreemptsForGroups, "post_filter_group", full_gangs, "postFilter", True
     yield Gangs, "filter_copies", gangs, "placementGenerate", False
     yield Sorts, "queue_sort", each, "queueSort", False
     for method in ("queue_sort", "queue_path"):
@@ -729,6 +740,42 @@ def test_a_hostile_hint_requeues_the_pod(name):
     assert list(sim.pending) == ["default/a"]
     if name != "HintReturnsText":
         assert any("Hostile" in each for each in sim.scheduler.queue.hint_errors)
+
+
+class NoPathKey(Partitions):
+    def queue_path_key(self, path):
+        raise Stop("stop")
+
+
+class OddPathKey(Partitions):
+    def queue_path_key(self, path):
+        return [Odd(), math.nan]
+
+
+class PathChangesRaise(Partitions):
+    def queue_path_changes(self):
+        raise Unprintable
+
+
+class NumbersAsPathChanges(Partitions):
+    def queue_path_changes(self):
+        return 7, None, (), "ab"
+
+
+class OddPathChanges(Partitions):
+    def queue_path_changes(self):
+        return Odd()
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["NoPathKey", "OddPathKey", "PathChangesRaise", "NumbersAsPathChanges", "OddPathChanges"],
+)
+def test_pods_of_a_hostile_partition_are_placed(name):
+    pods = [with_labels(pod(f"p{i}"), app=str(i % 3)) for i in range(9)]
+    sim = Simulation([*NODES, *pods], config=config(f"{__name__}:{name}", "queueSort"), check=True)
+    sim.run()
+    assert sim.pending == {}
 
 
 class RaisesAtStart(Decides):
