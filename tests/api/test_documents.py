@@ -140,7 +140,7 @@ texts = st.text(st.characters(min_codepoint=32, max_codepoint=126))
 values = st.recursive(
     st.none()
     | st.booleans()
-    | st.integers()
+    | st.integers(-(2**63), 2**64 - 1)  # In YAML, kubectl reads larger ones as floats.
     | texts
     | st.floats(allow_nan=False, allow_infinity=False, width=32),
     lambda inner: st.lists(inner) | st.dictionaries(texts, inner),

@@ -19,9 +19,9 @@ def test_no_page_installs_what_is_not_released(page):
 
 
 def test_the_demo_ends_with_the_next_command():
-    made = subprocess.run(
-        ["make", "--dry-run", "demo"], cwd=ROOT, capture_output=True, text=True, check=True
-    )
+    # `make test` may run this test, and then make would say in which directory it is.
+    command = ["make", "--no-print-directory", "--dry-run", "demo"]
+    made = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     shown = subprocess.run(
         ["sh", "-c", made.stdout.splitlines()[-1]], capture_output=True, text=True, check=True
     )
