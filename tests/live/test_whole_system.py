@@ -29,6 +29,7 @@ def test_whole_system(seed):
         pytest.param(857, id="an earlier list hides a preemptor for a moment"),
         pytest.param(706, id="an earlier list shows a victim as it was before its deletion"),
         pytest.param(50376, id="a device claim that is released before its allocation is observed"),
+        pytest.param(93130, id="a pod is preempted while its volume is being written"),
         pytest.param(237, id="earlier lists after repeated events, and while a pod is bound"),
     ],
 )

@@ -150,6 +150,8 @@ class BindingCycle(Struct, gc=False):
                 self.state.written.append(outcome.claim)
             if self.stage == BIND:
                 self.stage = BINDING_TRANSITIONS[BIND, FINISH]
+            else:
+                self.state.done += 1
             return
         if self.stage == FAILED:
             return  # The first failure counts.

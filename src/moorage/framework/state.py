@@ -61,6 +61,8 @@ class CycleState(Struct, eq=False):
     to_activate: "dict[str, Pod]" = {}
     # Objects that requests of pre_bind plugins wrote, as the API server returned them.
     written: "list[KubeObject]" = []
+    # How many requests of pre_bind plugins were carried out, also after the binding failed.
+    done: int = 0
     # What the plugins of the binding cycle measured: metric, labels, value. The core moves it to
     # the journal.
     measured: tuple[tuple[str, tuple[str, ...], float], ...] = ()

@@ -337,6 +337,22 @@ def test_deletion_of_the_pod_ends_the_wait():
     assert run.assumed == []
 
 
+@pytest.mark.parametrize(
+    ("outcome", "assumed"),
+    [
+        pytest.param(Done(), [(VOLUME.name, "")], id="written"),
+        pytest.param(Failed("conflict"), [], id="not written"),
+    ],
+)
+def test_a_patch_that_ends_after_its_pod_was_preempted(outcome, assumed):
+    """Else the pod's next attempt takes a second volume for the claim, if no watch is quicker."""
+    run = matched()
+    assert run.scheduler.bindings.preempt(POD, "DefaultPreemption")
+    run.complete(PatchVolume, outcome)
+    assert run.is_retried()
+    assert run.assumed == assumed
+
+
 # Provisioning
 
 

@@ -86,6 +86,8 @@ class BindingProgress(NamedTuple):
 
     written: int = 0
     until: float | None = None
+    # How many requests were carried out when the next object was to be written.
+    done_before: int = 0
 
 
 def request(obj: Volume | Claim, pod: mp.Pod) -> mp.Request:

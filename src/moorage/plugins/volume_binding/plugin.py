@@ -105,8 +105,13 @@ class VolumeBinding(VolumePlugin):
 
     def unreserve(self, state: mp.CycleState, pod: mp.Pod, node: mp.NodeName) -> None:
         # What was written stays assumed until its watch event arrives.
-        written = state.get(PROGRESS, BindingProgress()).written
-        binding.restore(state.cluster, state.get(PLAN, BindingPlan()).to_write[written:])
+        progress = state.get(PROGRESS, BindingProgress())
+        written, to_write = progress.written, state.get(PLAN, BindingPlan()).to_write
+        if written < len(to_write) and PROGRESS in state and state.done > progress.done_before:
+            # The binding was preempted, or its pod deleted, while this object was being written.
+            state.cluster.settle(to_write[written])
+            written += 1
+        binding.restore(state.cluster, to_write[written:])
 
     def pre_bind_pre_flight(
         self, state: mp.CycleState, pod: mp.Pod, node: mp.NodeName
@@ -133,8 +138,9 @@ class VolumeBinding(VolumePlugin):
         return self._go_on(state, pod, node)
 
     def _go_on(self, state: mp.CycleState, pod: mp.Pod, node: mp.NodeName) -> PreBindResult:
-        plan, (written, until) = state[PLAN], state[PROGRESS]
+        plan, (written, until, _) = state[PLAN], state[PROGRESS]
         if written < len(plan.to_write):
+            state[PROGRESS] = BindingProgress(written, done_before=state.done)
             return (binding.request(plan.to_write[written], pod),)
         if until is None:
             until = state.now + self._timeout_seconds
