@@ -6,7 +6,7 @@ from typing import Any
 
 from moorage.api.meta import NodeName
 from moorage.api.pod import Pod
-from moorage.api.server_requests import PodRef, PodRequest, Request
+from moorage.api.server_requests import PodRef, Request
 from moorage.errors import PluginError
 from moorage.framework import invoke
 from moorage.framework.invoke import PluginMethod, measured
@@ -105,10 +105,8 @@ def bind(method: PluginMethod, state: CycleState, pod: Pod, node: NodeName) -> S
     began = 0.0 if meter is None else meter.begin()
     try:
         result = method.call(state, pod, node)
-        if not isinstance(result, PodRequest):
+        if not (isinstance(result, Request) and isinstance(result.pod, PodRef)):
             result = invoke.status_of(method, result)
-        elif not (isinstance(result, Request) and isinstance(result.pod, PodRef)):
-            raise method.returned(result, "a request")
     except PluginError as failure:
         result = error(str(failure), method.name)
     if meter is not None:

@@ -102,6 +102,8 @@ class Bindings:
         self._cache = state.cache
         self._cluster = state.cluster
         self._queue = state.queue
+        # Empty most of the time, which is quicker to see than to look for a pod.
+        self._nominated = state.nominator.by_node
         self._outbox = state.outbox
         self._journal = state.journal
         self._cycles: dict[str, BindingCycle] = {}
@@ -125,7 +127,7 @@ class Bindings:
 
     def begin(self, entry: QueuedPod, decision: Decision, now: float) -> None:
         """Assume, reserve, permit; then go on as far as possible."""
-        nominated = self._queue.nominator.node_of(entry.uid)
+        nominated = self._nominated and self._queue.nominator.node_of(entry.uid)
         binding = self.assume(entry, decision, decision.node, now)
         if nominated:
             self._queue.placed(decision.pod, nominated, decision.node, now)

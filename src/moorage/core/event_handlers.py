@@ -45,6 +45,7 @@ class EventHandlers:
         self._cluster = state.cluster
         self._cache = state.cache
         self._queue = state.queue
+        self._nominated = state.nominator.by_node  # Empty most of the time.
         self._journal = state.journal
         self._is_ours = state.is_ours
         self._groups = state.cluster.pod_groups
@@ -172,7 +173,7 @@ class EventHandlers:
         elif old.spec.node_name:
             self._assigned_changed(old, new, now)
         elif node:
-            nominated = self._state.nominator.node_of(uid)
+            nominated = self._nominated and self._state.nominator.node_of(uid)
             self._assigned(key, new, now)
             self._queue.delete(old)
             if nominated:
